@@ -13,12 +13,6 @@ from explorer.tracing.model_catalog import ANY_NAME
 from explorer.web.key_value_stores import check_store_address
 from model.weight_placement import parse_bytes, parse_device
 
-MODULE_DESCRIPTIONS = {
-    "weights": "the module's weights: a file or folder",
-    "tokenizer": "the module's vocabulary: a file, or its name",
-    "config": "arguments of the module and of the reference",
-    "names": "JSON file: the module's weight names to ours",
-}
 VERSION = f"transformerlm-explorer {__version__}"
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -50,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_model_flags(parser.add_argument_group("models"))
     own = parser.add_argument_group("your own files; those of --views and --module are run")
     add_own_file_flags(own)
-    add_arguments(own, MODULE_DESCRIPTIONS)
+    add_arguments(own)
     add_server_flags(parser.add_argument_group("serving others"))
     about = parser.add_argument_group("about")
     about.add_argument("-h", "--help", action="help", help="show this help")

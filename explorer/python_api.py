@@ -20,10 +20,9 @@ from explorer.errors import UserError
 from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.run_figures import RunComparison, draw_figure, figure_names, find_view, run_html, select_with_defaults
 from explorer.state.generation_settings import GenerationSettings
-from explorer.tracing.capture import make_model_functions
 from explorer.tracing.forward_hooks import generate_with_interventions
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_registry import register_model_functions
+from explorer.tracing.model_registry import register_model_facts
 from explorer.tracing.patching import activation_patching
 from explorer.tracing.token_ids import encode_messages, encode_prompt
 from explorer.tracing.trace import Trace
@@ -89,7 +88,7 @@ class Model:
     def __init__(self, lm: TransformerLM, tokenizer: Tokenizer, library: ModelLibrary, name: str = ""):
         self.lm, self.tokenizer, self.library, self.name = lm, tokenizer, library, name
         if not name:
-            register_model_functions(lm, make_model_functions)
+            register_model_facts(lm)
 
     def __repr__(self) -> str:
         config = self.lm.config

@@ -34,7 +34,7 @@ from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Device, ShardedPlacement, SingleDevicePlacement, WeightPlacement, parse_bytes
+from model.weight_placement import Device, ShardedPlacement, WeightPlacement, parse_bytes
 
 _INSTALLED = Path(__file__).parent / "checkpoints"  # where a wheel has the bundled ones; in a clone they are beside
 CHECKPOINTS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parent.parent / "checkpoints"
@@ -159,10 +159,14 @@ def load_checkpoint(
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or has an
             unsupported value.
     """
-    placement = make_sharded_placement(device_map, max_memory) if device_map else SingleDevicePlacement(device)
-    path = (
-        download_checkpoint(str(name_or_path)) if is_remote_checkpoint(name_or_path) else find_checkpoint(name_or_path)
-    )
+    try:
+        placement = ShardedPlacement(device_map, max_memory) if device_map else WeightPlacement(device)
+        is_remote = is_remote_checkpoint(name_or_path)
+        path = get_or_download_model(str(name_or_path)) if is_remote else find_checkpoint(name_or_path)
+    except CheckpointError:
+        raise
+    except ModelError as error:
+        raise CheckpointError("{why}", why=error) from error
     name = Path(name_or_path).name or str(name_or_path)
     if is_adapter(path):
         path, adapter = find_base_model(path), path
@@ -194,16 +198,6 @@ def load_checkpoint(
     return lm, tokenizer
 
 
-def make_sharded_placement(
-    device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None
-) -> WeightPlacement:
-    """Return a placement on several devices; CheckpointError if the map is invalid."""
-    try:
-        return ShardedPlacement(device_map, max_memory)
-    except ModelError as error:
-        raise CheckpointError("{why}", why=error) from error
-
-
 def is_remote_checkpoint(name_or_path: str | Path) -> bool:
     """Return True if a name means a model on the Hub, not a local path; the Hub is not asked.
 
@@ -215,18 +209,6 @@ def is_remote_checkpoint(name_or_path: str | Path) -> bool:
         return False
     owner = name.partition("/")[0]
     return is_missing(Path(owner)) and is_missing(CHECKPOINTS / owner)
-
-
-def download_checkpoint(name: str) -> Path:
-    """Return the folder or GGUF file of a model on the Hub, downloaded unless it is cached.
-
-    Raises:
-        CheckpointError: it cannot be downloaded.
-    """
-    try:
-        return get_or_download_model(name)
-    except ModelError as error:
-        raise CheckpointError("{why}", why=error) from error
 
 
 def check_links(path: Path) -> None:
@@ -343,23 +325,15 @@ def _resolve_folder(folder: Path) -> Path:
         raise error
     snapshot = _find_snapshot(folder)
     configs = [*folder.glob("*/config.json"), *folder.glob("snapshots/*/config.json")]
-    inner = [snapshot] if snapshot else sorted({path.parent for path in configs})
-    if len(inner) == 1:
-        return inner[0]
-    if inner:
+    models = [snapshot] if snapshot else sorted({path.parent for path in configs})
+    models = models or [folder / name for name in names if name.endswith(".gguf")]
+    if len(models) == 1:
+        return models[0]
+    if models:
         raise ModelError(
             "the folder holds {count} models, {names}: open one of them",
-            count=len(inner),
-            names=", ".join(path.name for path in inner[:4]) + ", …" * (len(inner) > 4),
-        )
-    files = [folder / name for name in names if name.endswith(".gguf")]
-    if len(files) == 1:
-        return files[0]
-    if files:
-        raise ModelError(
-            "the folder holds {count} models, {names}: open one of them",
-            count=len(files),
-            names=", ".join(path.name for path in files[:4]) + ", …" * (len(files) > 4),
+            count=len(models),
+            names=", ".join(path.name for path in models[:4]) + ", …" * (len(models) > 4),
         )
     raise unsupported_files_error(names, folder) or ModelError(
         "the folder has no config.json, which says what model its weights are: download that, too (there are {names})",

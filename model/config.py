@@ -5,7 +5,7 @@ Letters of the counts as in `model/transformer_lm.py`; G key-value heads.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from model.errors import ModelError
@@ -206,92 +206,94 @@ CHOICES = {
 GATED = ("swiglu", "geglu")  # the feed-forwards with a gate
 
 
+def option(help: str, **kwargs):
+    """Return a dataclass field with a help text, which the command line shows, too."""
+    return field(metadata={"help": help}, **kwargs)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """Configuration of a `TransformerLM`: everything except the weights.
 
-    Attributes:
-        vocab_size: V, number of token ids.
-        context_length: C, largest number of positions the model sees at once.
-        d_model: D, width of the residual stream.
-        num_layers: L, number of blocks.
-        num_heads: H, attention heads per block.
-        d_ff: F, neurons of the feed-forward's hidden layer.
-        num_kv_heads: G, heads of keys and values, each shared by H / G heads of queries; None: G = H.
-        head_dim: d, width of a head; None: D / H.
-        norm: "rmsnorm" or "layernorm".
-        norm_placement: "pre" normalises a sublayer's input, "post" the stream after the sublayer is added,
-            "output" the sublayer's output, "sandwich" input and output; "parallel" is like "pre", but both
-            sublayers of a block read the same stream, each through its own norm; in "shared" through one norm for
-            both.
-        norm_eps: ε of the norms.
-        qk_norm: whether queries and keys are normalised before their dot product.
-        qk_norm_over: vectors that are normalised: each "head", or "all" heads of a token together.
-        score_divisor: divisor of the products of queries and keys; None: √d.
-        score_cap: c, scores s enter the softmax as c · tanh(s / c), within ± c; None: uncapped.
-        logit_cap: soft cap of the logits, likewise; None: uncapped.
-        windows: per layer, number of tokens a query attends to, itself the last of them; None: all before it. The
-            list repeats if there are more layers.
-        position: "rope" rotates queries and keys, "sinusoidal" and "learned" add a vector per position to the
-            embeddings, "none" leaves order to the causal mask.
-        rope_theta: base of the rotary angles.
-        local_rope_theta: base in layers with a window, without `rope_scaling`; None: as in the others.
-        rope_layout: dimensions that rotate as a pair: "adjacent" (2i, 2i + 1) or "half_split" (i, i + d_head / 2).
-        rotary_dim: r, number of rotated dimensions per head, the first r / 2 pairs; None: all.
-        rotary_layers: per layer, whether queries and keys are rotated. The list repeats if there are more layers.
-        rope_scaling: scaling of the rotary frequencies for contexts longer than in training.
-        ffn: "swiglu"; "geglu", with GELU's tanh approximation as the gate's function; or two layers with "relu",
-            "relu2" (its square), "gelu" or its approximation "gelu_tanh" between them.
-        bias: whether the blocks' linear maps have biases.
-        ffn_bias: whether the feed-forward's maps have biases; None: as `bias`.
-        qkv_bias: whether the query, key and value maps have biases even if the others do not.
-        unbiased_qkv: whether the query, key and value maps lack biases even if the others have them.
-        unembedding_bias: whether each logit has a bias.
-        dropout: probability of dropping an element of the embedding or of a sublayer's output during training.
-        attention_dropout: probability of dropping an element of the attention pattern during training.
-        tie_embeddings: whether the unembedding is the embedding table itself.
-        scale_embeddings: whether embeddings are multiplied by √D.
-        embedding_multiplier: additional factor of the embeddings.
+    A list layer by layer repeats if there are more layers.
 
     Raises:
         ValueError: a field is out of its range; the message names it and the valid range.
     """
 
-    vocab_size: int
-    context_length: int
-    d_model: int
-    num_layers: int
-    num_heads: int
-    d_ff: int
-    num_kv_heads: int | None = None
-    head_dim: int | None = None
-    norm: str = "rmsnorm"
-    norm_placement: str = "pre"
-    norm_eps: float = 1e-5
-    qk_norm: bool = False
-    qk_norm_over: str = "head"
-    score_divisor: float | None = None
-    score_cap: float | None = None
-    logit_cap: float | None = None
-    windows: tuple[int | None, ...] = (None,)
-    position: str = "rope"
-    rope_theta: float = 10000.0
-    local_rope_theta: float | None = None
-    rope_layout: str = "adjacent"
-    rotary_dim: int | None = None
-    rotary_layers: tuple[bool, ...] = (True,)
-    rope_scaling: RopeScaling | None = None
-    ffn: str = "swiglu"
-    bias: bool = False
-    ffn_bias: bool | None = None
-    qkv_bias: bool = False
-    unbiased_qkv: bool = False
-    unembedding_bias: bool = False
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    tie_embeddings: bool = False
-    scale_embeddings: bool = False
-    embedding_multiplier: float = 1.0
+    vocab_size: int = option("V, number of token ids")
+    context_length: int = option("C, maximum number of input tokens; 64 to 1,024 for small models")
+    d_model: int = option("D, width of the residual stream; 64 to 768")
+    num_layers: int = option("L, number of blocks; 2 to 12")
+    num_heads: int = option("H, attention heads per block; d_model / 64 to d_model / 16")
+    d_ff: int = option("F, neurons per feed-forward layer; 8/3 d_model for swiglu, 4 d_model for others")
+    num_kv_heads: int | None = option(
+        "G, key and value heads, each shared by H / G query heads; num_heads / 8 to num_heads", default=None
+    )
+    head_dim: int | None = option("d, width of a head; d_model / num_heads unless given", default=None)
+    norm: str = option("rmsnorm or layernorm", default="rmsnorm")
+    norm_placement: str = option(
+        "pre: normalise the input of each sublayer; post: the stream after each (needs a small learning rate); "
+        "parallel: the input of both sublayers, which read the same residual stream; shared: by one norm for both; "
+        "output: the output of each sublayer; sandwich: its input and its output",
+        default="pre",
+    )
+    norm_eps: float = option("epsilon of the norms; 1e-6 to 1e-5", default=1e-5)
+    qk_norm: bool = option(
+        "normalise queries and keys before their product, for stability at large learning rates", default=False
+    )
+    qk_norm_over: str = option("head (each head by itself) or all (all heads of a token together)", default="head")
+    score_divisor: float | None = option("divisor of the attention scores; √head_dim unless given", default=None)
+    score_cap: float | None = option(
+        "soft cap c: keep attention scores s within ± c, as c · tanh(s / c), before the softmax; 50", default=None
+    )
+    logit_cap: float | None = option("soft cap: keep logits within ± this by tanh; 15 to 30", default=None)
+    windows: tuple[int | None, ...] = option(
+        "attention window in tokens, a query's own the last of them, layer by layer, as a JSON list (null: none); "
+        "[null, 256] for every other layer",
+        default=(None,),
+    )
+    position: str = option(
+        "rope (rotates queries and keys), sinusoidal or learned (a vector per position, added to the embeddings) or "
+        "none (order is left to the causal mask)",
+        default="rope",
+    )
+    rope_theta: float = option("base of the rotary angles; 10,000, up to 1,000,000 for long contexts", default=10000.0)
+    local_rope_theta: float | None = option(
+        "rope_theta of layers with an attention window, without rope_scaling; 10,000 if the others have 1,000,000",
+        default=None,
+    )
+    rope_layout: str = option(
+        "pairs of dimensions that RoPE rotates: adjacent (2i, 2i + 1) or half_split (i, i + head_dim / 2)",
+        default="adjacent",
+    )
+    rotary_dim: int | None = option("r, dimensions of each head rotated by RoPE; all unless given", default=None)
+    rotary_layers: tuple[bool, ...] = option(
+        "whether RoPE is applied, layer by layer, as a JSON list; [true, true, true, false]", default=(True,)
+    )
+    rope_scaling: RopeScaling | None = option(
+        'slower rotation for longer contexts, {"kind": "linear", "ntk", "llama3" or "yarn", "factor": 4}', default=None
+    )
+    ffn: str = option(
+        "swiglu or geglu (with a gate), relu, relu2 (its square), gelu or gelu_tanh (its approximation, as in geglu)",
+        default="swiglu",
+    )
+    bias: bool = option("biases in the blocks' linear layers", default=False)
+    ffn_bias: bool | None = option("biases in the feed-forward's linear layers; as bias unless given", default=None)
+    qkv_bias: bool = option("biases of queries, keys and values, even if the others have none", default=False)
+    unbiased_qkv: bool = option("no biases of queries, keys and values, even if the others have them", default=False)
+    unembedding_bias: bool = option("a bias per token, added to its logit", default=False)
+    dropout: float = option(
+        "probability of dropping an element of the embedding or of a sublayer's output in training; 0 to 0.2, more "
+        "when epochs repeat",
+        default=0.0,
+    )
+    attention_dropout: float = option("probability of dropping an attention weight; 0 to 0.2, slow", default=0.0)
+    tie_embeddings: bool = option("use one matrix for embedding and unembedding; useful in small models", default=False)
+    scale_embeddings: bool = option(
+        "multiply embeddings by √d_model; recommended if they are tied and positions are sinusoidal", default=False
+    )
+    embedding_multiplier: float = option("additional factor of the embeddings; 1 to 12", default=1.0)
 
     @property
     def d_head(self) -> int:

@@ -1,10 +1,11 @@
 """Description of a model's files, without opening the model: `python -m model.describe PATH`."""
 
 import argparse
+import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,18 +106,17 @@ def _describe_gguf(path: Path) -> Iterator[Row | LoadingNote]:
     yield from _general_rows(header)
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     kinds = Counter(tensor.kind.name for tensor in header.tensors)
-    yield "parameters", f"{sum(map(_count, shapes.values())):,}"
+    yield "parameters", f"{sum(map(math.prod, shapes.values())):,}"
     yield "types", _join_counts(kinds)
     architecture = gguf_loader.find_architecture(header)
     fields, unused = gguf_loader.parse_fields(header, architecture)
     if unused:
         yield gguf_loader.note_unused(unused)
-    family = gguf_loader.make_family(architecture)
     tokenizer = read_gguf_tokenizer(header.metadata, fields["vocab_size"])
     yield "tokenizer", describe_tokenizer(tokenizer)
     yield "chat template", describe_template(tokenizer.chat_template)
     yield from tokenizer.notes
-    settings, config, _by_name, notes = match_weights(fields, family, gguf_loader.model_tensors(header))
+    settings, config, _by_name, notes = match_weights(fields, architecture, gguf_loader.model_tensors(header))
     yield "model", describe_config(config)
     yield from (*settings.notes(), *notes)
     gguf_loader.check_types(header.tensors)
@@ -182,15 +182,8 @@ def _weight_rows(files: Sequence[Path]) -> Iterator[Row]:
                 if not COMPUTED.search(name):
                     shapes[name] = weights.get_slice(name).get_shape()
                     kinds[weights.get_slice(name).get_dtype()] += 1
-    yield "parameters", f"{sum(map(_count, shapes.values())):,}"
+    yield "parameters", f"{sum(map(math.prod, shapes.values())):,}"
     yield "types", _join_counts(kinds)
-
-
-def _count(shape: Iterable[int]) -> int:
-    numbers = 1
-    for length in shape:
-        numbers *= length
-    return numbers
 
 
 def _join_counts(counts: Counter[str]) -> str:

@@ -4,11 +4,11 @@ import base64
 import binascii
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import tiktoken
 
@@ -104,9 +104,6 @@ END_OF_TEXT = "<|endoftext|>"
 # How text is cut into words before any merge: GPT-2's pattern (Radford et al. 2019), in tiktoken's faster spelling.
 WORD_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
-# A space or newline after another character begins a new word: the text before it is split independently of it.
-WORD_BOUNDARY = re.compile(r"\S(?=[ \n])")
-
 # White space in a row is cut before its last character, as WORD_PATTERN does: `tiktoken` panics at a million of them.
 WHITE_SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 LONG_SPACE = re.compile(f"(?<![{WHITE_SPACE}])[{WHITE_SPACE}]{{100000,}}(?=[^{WHITE_SPACE}])")
@@ -139,11 +136,71 @@ def call_tokenizer_library(function: Callable[..., Any], *arguments: Any, **opti
         raise ModelError("the tokenizer fails at this text: {why}", why=str(error)) from error
 
 
-class Tokenizer:
+class TokenizerBase:
+    """Base of tokenizers of all models, which have `encode`, `decode`, `token_bytes` and `merge_rules` of their own.
+
+    Attributes:
+        bos_ids: ids that the model expects before every text.
+        eos_ids: ids that end a text.
+        adds_space: whether a space is added before a text.
+        special_tokens: text of each special token -> its id.
+        vocab_size: number of ids.
+    """
+
+    bos_ids: tuple[int, ...] = ()
+    eos_ids: tuple[int, ...]
+    adds_space: bool = False
+    special_tokens: dict[str, int]
+    vocab_size: int
+    _specials: frozenset[int]  # ids of the special tokens
+
+    @property
+    def beginning(self) -> tuple[int, ...]:
+        """Earlier name of `bos_ids`."""
+        return self.bos_ids
+
+    @property
+    def end_of_text(self) -> int | None:
+        return self.eos_ids[0] if self.eos_ids else None
+
+    def encode_continuation(self, text: str) -> list[int]:
+        """Return the ids of a text that continues another; errors as in `encode`."""
+        return self.encode(text)
+
+    def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
+        """Return the text that ids add to the text of the ids `before`; errors as in `decode`."""
+        return self.decode(ids)
+
+    @cached_property
+    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
+        """`token_bytes` of every id; None for a special token."""
+        ids = range(self.vocab_size)
+        return tuple(None if token_id in self._specials else self.token_bytes(token_id) for token_id in ids)
+
+    def token_text(self, token_id: int) -> str:
+        r"""Return a token's display text: its text, hex values of bytes that are part of a character, or "<id>".
+
+        "é" cut in two is "\\xc3" and "\\xa9", four characters each, so that the two differ.
+        """
+        token = self.token_bytes(token_id)
+        if not token:
+            return f"<{token_id}>"
+        try:
+            return token.decode("utf-8")
+        except UnicodeDecodeError:
+            return "".join(f"\\x{byte:02x}" for byte in token)
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """`token_text` of every id."""
+        return tuple(map(self.token_text, range(self.vocab_size)))
+
+
+class Tokenizer(TokenizerBase):
     """A byte-level byte-pair encoding (Sennrich et al. 2016), run by `tiktoken`.
 
     Every text can be encoded, since single bytes are tokens. The special token `<|endoftext|>` separates documents
-    in training; in a text, special tokens are ordinary text unless `encode` is called with them.
+    in training; in a text, special tokens are ordinary text.
 
     Args:
         ranks: bytes of each ordinary token -> its id; merges are applied in the order of the ids.
@@ -154,10 +211,6 @@ class Tokenizer:
         ValueError: special tokens are empty, contain white space or repeat, or `<|endoftext|>` is not among them.
     """
 
-    bos_ids: ClassVar[tuple[int, ...]] = ()  # ids that the model expects before every text
-    beginning: ClassVar[tuple[int, ...]] = ()  # earlier name of `bos_ids`
-    adds_space: ClassVar[bool] = False  # before a text, as some that came with other models do
-
     def __init__(self, ranks: dict[bytes, int], special_tokens: Sequence[str] = (END_OF_TEXT,)):
         first = max(ranks.values()) + 1
         self.special_tokens = {text: first + i for i, text in enumerate(special_tokens)}
@@ -167,7 +220,8 @@ class Tokenizer:
             )
         if not all(text and not re.search(r"\s", text) for text in special_tokens):
             raise ModelError("special tokens have no white space, got {got}", got=special_tokens)
-        self.end_of_text = self.special_tokens[END_OF_TEXT]
+        self._specials = frozenset(self.special_tokens.values())
+        self.eos_ids = (self.special_tokens[END_OF_TEXT],)
         self.encoding = tiktoken.Encoding(
             name="explorer", pat_str=WORD_PATTERN, mergeable_ranks=ranks, special_tokens=self.special_tokens
         )
@@ -177,48 +231,14 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return self.encoding.n_vocab
 
-    @property
-    def eos_ids(self) -> tuple[int, ...]:
-        """Token ids that end a text."""
-        return (self.end_of_text,)
-
-    def encode(self, text: str, special: Collection[str] = ()) -> list[int]:
-        """Return the token ids of a text; only the special tokens listed in `special` are read as such.
-
-        Raises:
-            ValueError: one of `special` is no special token.
-            ModelError: see `call_tokenizer_library`.
-        """
-        if unknown := sorted(set(special) - self.special_tokens.keys()):
-            raise ValueError(f"the special tokens are {', '.join(self.special_tokens)}, got {unknown[0]!r}")
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of a text; errors as of `call_tokenizer_library`."""
         text = replace_surrogates(text)
-        if special:
-            allowed = {"allowed_special": set(special), "disallowed_special": ()}
-            return call_tokenizer_library(self.encoding.encode, text, **allowed)
         cuts = [match.end() - 1 for match in LONG_SPACE.finditer(text)]
         ids = []
         for start, end in itertools.pairwise((0, *cuts, len(text))):
             ids += call_tokenizer_library(self.encoding.encode_ordinary, text[start:end])
         return ids
-
-    def encode_continuation(self, text: str) -> list[int]:
-        """Return the ids of a text that continues another."""
-        return self.encode(text)
-
-    def encode_iterable(self, pieces: Iterable[str], special: Collection[str] = ()) -> Iterator[int]:
-        """Yield the ids of all pieces joined, as soon as they are certain, however the text is cut into pieces.
-
-        Memory holds one piece and the text since the last word boundary (space or newline).
-        """
-        pending, num_scanned = "", 0  # the first `num_scanned` characters of `pending` have no word boundary
-        for piece in pieces:
-            pending += piece
-            boundaries = [match.end() for match in WORD_BOUNDARY.finditer(pending, max(0, num_scanned - 1))]
-            cut = boundaries[-1] if boundaries else 0
-            yield from self.encode(pending[:cut], special)
-            pending = pending[cut:]
-            num_scanned = len(pending)
-        yield from self.encode(pending, special)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids; bytes that are not UTF-8 become U+FFFD.
@@ -227,10 +247,6 @@ class Tokenizer:
             ValueError: an id is not in the vocabulary.
         """
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
-
-    def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
-        """Return the text that ids add to the text of the ids `before`; errors as in `decode`."""
-        return self.decode(ids)
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the exact bytes of a token.
@@ -242,12 +258,6 @@ class Tokenizer:
             return self.encoding.decode_single_token_bytes(token_id)
         except (KeyError, OverflowError, TypeError):
             raise ValueError(f"token ids are integers from 0 to {self.vocab_size - 1}, got {token_id!r}") from None
-
-    @cached_property
-    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
-        """`token_bytes` of every id; None for a special token."""
-        ordinary = {token_id: token for token, token_id in self._ranks.items()}
-        return tuple(ordinary.get(token_id) for token_id in range(self.vocab_size))
 
     @cached_property
     def merge_rules(self) -> MergeRules:
@@ -269,22 +279,6 @@ class Tokenizer:
                     raise ValueError(f"no merge makes the token {token!r}")
                 pairs.append(steps[-1].pair)
         return tuple(pairs)
-
-    def token_text(self, token_id: int) -> str:
-        r"""Return a token's display text: its text, or hex values if its bytes are only part of a character.
-
-        "é" cut in two is "\\xc3" and "\\xa9", four characters each, so that the two differ.
-        """
-        token = self.token_bytes(token_id)
-        try:
-            return token.decode("utf-8")
-        except UnicodeDecodeError:
-            return "".join(f"\\x{byte:02x}" for byte in token)
-
-    @cached_property
-    def vocabulary(self) -> tuple[str, ...]:
-        """`token_text` of every id."""
-        return tuple(self.token_text(token_id) for token_id in range(self.vocab_size))
 
     def save(self, path: Path) -> None:
         """Write tiktoken's own format: a line per token with its bytes in base64 and its id.

@@ -24,8 +24,6 @@ from model.layers.transformer_block import BLOCKS
 if TYPE_CHECKING:
     from model.weight_placement import OffloadedWeights
 
-POSITION_EMBEDDINGS = {"sinusoidal": SinusoidalPositionalEmbedding, "learned": Embedding}
-
 
 class TransformerLM(nn.Module):
     """Decoder-only transformer: token ids to next-token logits at every position."""
@@ -38,15 +36,15 @@ class TransformerLM(nn.Module):
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
         self.position_embedding = self.rope = self.local_rope = None
         if config.position == "rope":
-            self.rope = RotaryPositionalEmbedding(
-                config.rope_theta, config.d_head, config.context_length, config.rope_scaling, config.rotary_dim
-            )
+            width, rotary_dim = config.d_head, config.rotary_dim
+            self.rope = RotaryPositionalEmbedding(config.rope_theta, width, config.rope_scaling, rotary_dim)
             if config.local_rope_theta is not None:
-                theta, width = config.local_rope_theta, config.d_head
-                local = RotaryPositionalEmbedding(theta, width, config.context_length, rotary_dim=config.rotary_dim)
-                self.local_rope = local
-        elif config.position in POSITION_EMBEDDINGS:
-            self.position_embedding = POSITION_EMBEDDINGS[config.position](config.context_length, config.d_model)
+                self.local_rope = RotaryPositionalEmbedding(config.local_rope_theta, width, rotary_dim=rotary_dim)
+        elif config.position == "sinusoidal":
+            self.position_embedding = SinusoidalPositionalEmbedding(config.d_model)
+        elif config.position == "learned":
+            self.position_embedding = Embedding(config.context_length, config.d_model)
+        if self.position_embedding:
             self.position_embed = Tap()
         self.embed = Tap()
         self.dropout = Dropout(config.dropout)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial, wraps
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.layers.positions import FixedPositionTable
 from model.transformer_lm import TransformerLM
 
 ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
@@ -51,51 +50,36 @@ def _libc_function(name: str) -> Callable[..., int] | None:
 
 
 TRIM_AFTER_BYTES = 16 << 20  # bytes of weights
-MAX_TABLE_NUMBERS = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide
+MAX_TABLE_NUMBERS = 1 << 26  # that generation keeps of all positions: a million positions of heads 128 wide
 
 
-class WeightPlacement(Protocol):
-    """Interface for placing the weights of one model."""
+class WeightPlacement:
+    """Placement of the weights of one model, here of all on one device."""
+
+    def __init__(self, device: str | torch.device = "cpu"):
+        self.device = torch.device(device)
 
     def begin(self, lm: TransformerLM, dtype: torch.dtype) -> None:
         """Prepare for a model whose weights are not read yet; `dtype` is the type of most of them."""
 
     def place_weight(self, name: str, weight: Tensor) -> Tensor:
         """Return the tensor that the model is to use for this weight; the caller drops `weight`."""
-
-    def finish(self, lm: TransformerLM) -> None:
-        """Complete the placement after all weights are set."""
-
-
-class SingleDevicePlacement:
-    """WeightPlacement of all weights on one device."""
-
-    def __init__(self, device: str | torch.device = "cpu"):
-        self.device = torch.device(device)
-
-    def begin(self, lm: TransformerLM, dtype: torch.dtype) -> None:
-        pass
-
-    def place_weight(self, name: str, weight: Tensor) -> Tensor:
         return weight.to(self.device)
 
     def finish(self, lm: TransformerLM) -> None:
+        """Complete the placement after all weights are set."""
         lm.to(self.device)
 
 
 def build_without_weights(config: ModelConfig) -> TransformerLM:
-    """Build the model of a config with its tables of positions, and all weights on the meta device."""
+    """Build the model of a config, with all weights on the meta device."""
+    numbers = config.context_length * {"rope": config.d_head // 2, "sinusoidal": config.d_model}.get(config.position, 0)
+    if numbers > MAX_TABLE_NUMBERS:
+        raise ModelError(
+            "positions up to {most:,} need a table of {numbers:,} numbers", most=config.context_length, numbers=numbers
+        )
     with torch.device("meta"):  # nothing is drawn at random: every weight is given
-        lm = TransformerLM(config)
-    for table in (module for module in lm.modules() if isinstance(module, FixedPositionTable)):
-        if table.table.numel() > MAX_TABLE_NUMBERS:
-            raise ModelError(
-                "positions up to {most:,} need a table of {numbers:,} numbers",
-                most=config.context_length,
-                numbers=table.table.numel(),
-            )
-        table.fill(torch.device("cpu"))
-    return lm
+        return TransformerLM(config)
 
 
 def build_model(
@@ -112,7 +96,7 @@ def build_model(
         dtype: of most weights.
         placement: of the weights; None: in the memory of the CPU.
     """
-    placement = placement or SingleDevicePlacement()
+    placement = placement or WeightPlacement()
     lm = build_without_weights(config)
     placement.begin(lm, dtype)
     placed_weights, bytes_read = {}, 0
@@ -175,8 +159,8 @@ def read_weight(lm: TransformerLM, name: str) -> Tensor:
     return weight_reader(lm, name)()
 
 
-class ShardedPlacement:
-    """A placement of weights on several devices (see `WeightPlacement`).
+class ShardedPlacement(WeightPlacement):
+    """A placement of weights on several devices.
 
     Args:
         device_map: "auto" fills GPUs first, then the CPU, then a disk; or names of modules -> devices.

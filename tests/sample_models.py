@@ -11,8 +11,9 @@ import torch
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention, parse_interventions
-from explorer.tracing.capture import capture, make_model_functions
-from explorer.tracing.model_registry import register_model_functions
+from explorer.tracing.capture import capture
+from explorer.tracing.model_registry import ModelFacts, register_model_facts
+from explorer.tracing.numpy_arrays import StoredWeights
 from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import TrainingHistory
 from model.config import ModelConfig, RopeScaling
@@ -135,7 +136,7 @@ def set_training_history(
     lm: TransformerLM, training: TrainingHistory, capture_step: Callable[..., tuple[TransformerLM, Trace]]
 ):
     """Attach a training history to a model's traces; `capture_step` is the callback that runs it at another step."""
-    register_model_functions(lm, lambda lm: replace(make_model_functions(lm), training=training, read=capture_step))
+    register_model_facts(lm, lambda lm: ModelFacts(StoredWeights(lm), training, read=capture_step))
 
 
 STEPS = (0, 8, 64)

@@ -14,7 +14,7 @@ import pytest
 from explorer.cli_options import is_public, parse_arguments
 from explorer.state.page_state import RunRequest
 from explorer.state.selection import Selection
-from explorer.web.key_value_stores import open_store
+from explorer.web.key_value_stores import ANSWERS
 from model import load_checkpoint
 from tests.benchmarks.simulated_user import merge_outputs
 from tests.deployment import NGINX_CONF, REDIS_OPTIONS, ROOT, AppProcess, Deployment, deploy
@@ -211,12 +211,13 @@ async def kill_process_under_load(deployment: Deployment, state: dict[str, Any])
     staying_id = deployment.processes[1].app_id
     stranded, settled = visitors[dying.app_id], visitors[staying_id]
     # Replace a shared answer of the dying process in Redis, to see that the other process reads it there.
-    store, rare = open_store(deployment.store, "answers"), {"view": "attention", "query": 12, "key": 11}
-    before = set(store.keys())
+    redis = pytest.importorskip("redis").Redis.from_url(deployment.store)
+    rare = {"view": "attention", "query": 12, "key": 11}
+    before = set(redis.keys(f"{ANSWERS}*"))
     assert (await stranded[0].click(state, **rare))[0]["contents"]
-    shared_keys = set(store.keys()) - before
+    shared_keys = set(redis.keys(f"{ANSWERS}*")) - before
     for shared_key in shared_keys:
-        store.put(shared_key, b'{"from": "redis"}', 600)
+        redis.set(shared_key, b'{"from": "redis"}', ex=600)
     # A room: its teacher and one of its two students are connected to the dying process.
     teacher, students = stranded[0], (stranded[1], settled[1])
     key = await teacher.post("rooms/open")

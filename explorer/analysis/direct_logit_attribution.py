@@ -41,7 +41,7 @@ from explorer.explain import captured
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import recompute
 from explorer.explain.captured.formulas import (
-    active_effects,
+    active_interventions,
     added_constant,
     adds_constant,
     apply_intervention_linear_part,
@@ -333,8 +333,8 @@ def changed_head_mask(trace: Trace, layer: int, position: int) -> np.ndarray:
     """Return which heads' z at a position interventions change, (H,) booleans."""
     name = f"blocks.{layer}.attn.z"
     mask = np.zeros(trace.config.num_heads, dtype=bool)
-    for effect in active_effects(trace, name):
-        mask |= effect.element_mask(trace.shape(name))[:, position].any(-1)
+    for edit in active_interventions(trace, name):
+        mask |= edit.element_mask(trace.shape(name))[:, position].any(-1)
     return mask
 
 
@@ -588,21 +588,13 @@ def head_contribution_change(
     comparison: Comparison, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
 ) -> Derivation:
     """Derive the change of a head's contribution to a logit."""
-    return _difference(
+    return derive_change(
         *(head_contribution(run, position, token_id, contrast_id, layer, head) for run in comparison.runs)
     )
 
 
-def component_contribution_change(
-    comparison: Comparison, position: int, token_id: int, contrast_id: int | None, component: str, layer: int
-) -> Derivation:
-    """Derive the change of the contribution of one of `LOGIT_COMPONENTS`."""
-    return _difference(
-        *(component_contribution(run, position, token_id, contrast_id, component, layer) for run in comparison.runs)
-    )
-
-
-def _difference(after: Derivation, before: Derivation) -> Derivation:
+def derive_change(after: Derivation, before: Derivation) -> Derivation:
+    """Derive the difference of two contributions."""
     value = after.recomputed_value - before.recomputed_value
     working = Calculation(
         _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= ")),

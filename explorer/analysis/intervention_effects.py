@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token_distribution, surprisal, token_probability
-from explorer.analysis.residual import residual_stages, residual_stream
 from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES
 from explorer.explain import arithmetic
 from explorer.explain.captured import derive
@@ -16,7 +14,6 @@ from explorer.explain.derivation import (
     Input,
     RecomputationCheck,
     get_element,
-    get_item,
     read_input,
     unique_inputs,
 )
@@ -119,47 +116,6 @@ def largest_score(comparison: Comparison, layer: int, head: int) -> float:
     """Return the largest |score| of a head in either run, over the same keys, as the scale of its changes."""
     name = f"blocks.{layer}.attn.scores"
     return float(max(np.abs(np.tril(run[name][head])).max() for run in comparison.runs))
-
-
-@dataclass(frozen=True)
-class NextTokenChange:
-    """Next-token distributions after one position, without and with interventions.
-
-    Attributes:
-        before, after: (V,) probabilities without and with the interventions.
-        total_variation: ½ Σ |after − before| in [0, 1], the probability that moved to other tokens.
-    """
-
-    before: np.ndarray
-    after: np.ndarray
-    total_variation: float
-
-    def top(self, n: int) -> np.ndarray:
-        """Return the ids of the n tokens most probable in either run, most probable first; ties by lower id."""
-        return np.argsort(-np.maximum(self.before, self.after), kind="stable")[:n]
-
-
-def next_token_change(comparison: Comparison, position: int) -> NextTokenChange:
-    """Return the next-token distributions after a position, without and with the interventions."""
-    before, after = (next_token_distribution(run, position).plain for run in reversed(comparison.runs))
-    return NextTokenChange(before, after, float(np.abs(after - before).sum() / 2))
-
-
-def surprisal_change(comparison: Comparison) -> np.ndarray:
-    """Return changed − unchanged surprisal of each token in bits, (T,); NaN for the first.
-
-    Above 0 the token is harder to predict.
-    """
-    return surprisal(comparison.trace) - surprisal(comparison.other)
-
-
-def relative_stream_change(comparison: Comparison) -> np.ndarray:
-    """Return ‖x' − x‖ / ‖x‖ of the residual stream at its `stages`, (S, T)."""
-    before = residual_stream(comparison.other)  # (S, T, D)
-    distances, norms = (
-        np.linalg.norm(vectors, axis=-1) for vectors in (residual_stream(comparison.trace) - before, before)
-    )
-    return np.divide(distances, norms, out=np.zeros_like(distances), where=norms > 0)
 
 
 def attention_shift(comparison: Comparison) -> np.ndarray:
@@ -337,59 +293,6 @@ def check_ablation_rerun(trace: Trace, query: int, token_id: int, operation: str
     """Check log₂ p of a token, from running the model again without ablation, against the captured logits."""
     error = ablation_effects(trace, query, token_id, operation=operation).error
     return RecomputationCheck.from_arrays(trace.dtype, error, 0.0, np.abs(trace.logits.row(query)).max() / np.log(2))
-
-
-def next_token_probability(comparison: Comparison, query: int, token_id: int, changed: bool) -> Derivation:
-    """Derive a next token's probability in the changed run, or in the unchanged one."""
-    change = next_token_change(comparison, query)
-    displayed_value = float((change.after if changed else change.before)[token_id])
-    source = SourceLine(FILE, "before, after = (next_token_distribution(run, position).plain")
-    return token_probability(
-        comparison.trace if changed else comparison.other, query, token_id, displayed_value, source
-    )
-
-
-def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation | None:
-    """Derive the change of a token's surprisal in bits; None for the first token."""
-    trace = comparison.trace
-    displayed_value = get_element(surprisal_change(comparison), position)
-    if position == 0:
-        return None
-    logits, reads = zip(*(read_input(run, "logits", position - 1) for run in comparison.runs), strict=True)
-    after, before = (arithmetic.surprisal(run_logits, trace.token_ids[position], ()).value for run_logits in logits)
-    numbers = {
-        "after": format_six_digits(after),
-        "before": format_six_digits(before),
-        "change": format_six_digits(after - before),
-    }
-    working = Calculation(
-        _("changed − unchanged, each −log₂ p"),
-        lambda: _("{after} − {before} = {change} bits", **numbers),
-        after - before,
-        reads,
-    )
-    return Derivation(
-        _("change of the surprisal, in bits"),
-        _("of {token}", token=format_token_position(trace, position)),
-        displayed_value,
-        working,
-        SourceLine(FILE, "return surprisal(comparison.trace) - surprisal(comparison.other)"),
-    )
-
-
-def residual_change(comparison: Comparison, row: int, position: int) -> Derivation:
-    """Derive the relative change of a token's stream at one of the `stages`."""
-    stage = get_item(residual_stages(comparison.trace), row)
-    displayed_value = get_element(relative_stream_change(comparison), row, position)
-    (after, from_after), (before, from_before) = (read_input(run, stage.tap, position) for run in comparison.runs)
-    distance, norm = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))
-    return Derivation(
-        _("how far the stream moved at {stage}", stage=stage.name),
-        format_token_position(comparison.trace, position),
-        displayed_value,
-        arithmetic.quotient(_("‖changed x − unchanged x‖ / ‖unchanged x‖"), distance, norm, (from_after, from_before)),
-        SourceLine(FILE, "return np.divide(distances, norms, "),
-    )
 
 
 def derive_attention_shift(comparison: Comparison, layer: int, head: int) -> Derivation:

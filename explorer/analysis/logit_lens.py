@@ -13,7 +13,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.formulas import (
-    active_effects,
+    active_interventions,
     apply_intervention_linear_part,
     has_bias,
     normalise_before_gain,
@@ -352,7 +352,7 @@ def iter_logit_blocks(
         token_ids: restrict the result to the blocks of the vocabulary that contain one of these.
     """
     x, size = x.astype(np.float32), trace.config.vocab_size
-    if active_effects(trace, "logits"):  # an intervention may mix the logits of several tokens
+    if active_interventions(trace, "logits"):  # an intervention may mix the logits of several tokens
         for rows in _slices(len(x), CHUNK_BYTES // (4 * size)):
             yield rows, slice(0, size), unembed_vectors(trace, x[rows], positions[rows])
         return

@@ -16,12 +16,12 @@ from explorer.explain.notation import (
 )
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import Intervention, parse_intervention
-from explorer.tracing.patching.experiment import (
+from explorer.tracing.patching.experiment import PatchingExperiment
+from explorer.tracing.patching.patching_setup import (
     BY_POSITION,
     DIRECTIONS,
     METRICS,
     MIN_DIFFERENCE,
-    PatchingExperiment,
     Receiver,
     normalise_changes,
     normalised_effect,
@@ -247,7 +247,7 @@ def patch_effect(
         after=format_number(100 * patched_metrics[probability_row]),
     )
     note = "\n".join(filter(None, (answer_change, small_difference_warning(experiment, runs, metric))))
-    source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
+    source = SourceLine("explorer/tracing/patching/patching_setup.py", "return changes / (clean - corrupted)")
     return Derivation(_("effect"), location, displayed_value, working, source, note=note)
 
 
@@ -336,7 +336,7 @@ def path_effect(
         layer=node[0],
         metric=metric_label(metric),
     )
-    source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
+    source = SourceLine("explorer/tracing/patching/patching_setup.py", "return changes / (clean - corrupted)")
     warning = small_difference_warning(experiment, runs, metric)
     return Derivation(_("effect"), location, displayed_value, working, source, note=warning)
 

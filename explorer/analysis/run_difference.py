@@ -11,6 +11,7 @@ from explorer.analysis.next_token import (
     jensen_shannon_distance,
     next_token_distribution,
     surprisal,
+    token_probability,
 )
 from explorer.analysis.residual import residual_stages
 from explorer.explain import arithmetic
@@ -18,11 +19,22 @@ from explorer.explain.derivation import Calculation, Derivation, get_element, ge
 from explorer.explain.notation import format_factor, format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.trace import Trace
 from explorer.translations import _
 
 
+def run_names(comparison: Comparison) -> tuple[str, str]:
+    """Return the names of the runs: of one with interventions and the same without, or A and B."""
+    return (_("changed"), _("unchanged")) if comparison.is_unchanged else ("A", "B")
+
+
+def difference_name(comparison: Comparison) -> str:
+    """Return the name of a difference of the runs, such as A − B."""
+    return " − ".join(run_names(comparison))
+
+
 def relative_stream_distance(comparison: Comparison) -> np.ndarray:
-    """Return ‖x_A − x_B‖ / ‖x_B‖ of the residual stream at A's `stages`, (S, T); NaN for unaligned tokens.
+    """Return ‖x_A − x_B‖ / ‖x_B‖ of the residual stream at A's `stages`, (S, T); NaN for unaligned tokens or x_B = 0.
 
     Raises:
         KeyError: B lacks one of A's stages.
@@ -85,6 +97,12 @@ def next_token_probabilities(comparison: Comparison, query: int) -> tuple[np.nda
     )
 
 
+def probability_moved(comparison: Comparison, query: int) -> float:
+    """Return the next token's probability that moved to other tokens, ½ Σ |p_A − p_B| in [0, 1]."""
+    probabilities_a, probabilities_b = next_token_probabilities(comparison, query)
+    return float(np.abs(probabilities_a - probabilities_b).sum() / 2)
+
+
 @dataclass(frozen=True)
 class FirstDifference:
     """The first value, in the order of computation, that differs by more than rounding error.
@@ -135,7 +153,9 @@ FILE = "explorer/analysis/run_difference.py"
 
 
 def format_aligned_tokens(comparison: Comparison, position: int) -> str:
-    """Format a token and its aligned token."""
+    """Format a token and its aligned token; of the same run without interventions, the token alone."""
+    if comparison.is_unchanged:
+        return format_token_position(comparison.trace, position)
     partner = comparison.alignment.partners[position]
     return _(
         "{token} of A beside {other} of B",
@@ -154,11 +174,14 @@ def residual_distance(comparison: Comparison, row: int, position: int) -> Deriva
     vector_a, from_a = read_input(comparison.trace, stage.tap, position)
     vector_b, from_b = read_input(comparison.other, stage.tap, partner)
     distance, norm = (math.sqrt(math.fsum(x * x)) for x in (vector_a - vector_b, vector_b))
+    first, second = run_names(comparison)
     return Derivation(
         _("how far apart the streams are at {stage}", stage=stage.name),
         format_aligned_tokens(comparison, position),
         displayed_value,
-        arithmetic.quotient(_("‖x of A − x of B‖ / ‖x of B‖"), distance, norm, (from_a, from_b)),
+        arithmetic.quotient(
+            _("‖x − y‖ / ‖y‖ (x: {first}, y: {second})", first=first, second=second), distance, norm, (from_a, from_b)
+        ),
         SourceLine(FILE, "stage_distances.append(np.divide(distances, norms"),
     )
 
@@ -200,10 +223,7 @@ def _jensen_shannon(pairs: list[tuple[float, float]]) -> float:
 
 
 def surprisal_gap(comparison: Comparison, position: int) -> Derivation | None:
-    """Derive a token's surprisal in A minus that of the aligned token in B, in bits.
-
-    None if there is nothing to compare.
-    """
+    """Derive a token's surprisal in A − that of the aligned token in B, in bits; None if there is none."""
     displayed_value = get_element(surprisal_difference(comparison), position)
     partner = comparison.alignment.partners[position]
     if not position or not partner:
@@ -214,11 +234,28 @@ def surprisal_gap(comparison: Comparison, position: int) -> Derivation | None:
     bits_b = arithmetic.surprisal(b, comparison.other.token_ids[partner], ()).value
     numbers = {"a": format_six_digits(bits_a), "b": format_factor(bits_b), "less": format_six_digits(bits_a - bits_b)}
     return Derivation(
-        _("how much more A is surprised, in bits"),
+        _("difference of the surprisals, in bits"),
         format_aligned_tokens(comparison, position),
         displayed_value,
         Calculation(
-            _("A − B, each −log₂ p"), lambda: _("{a} − {b} = {less} bits", **numbers), bits_a - bits_b, (from_a, from_b)
+            _("{difference}, each −log₂ p", difference=difference_name(comparison)),
+            lambda: _("{a} − {b} = {less} bits", **numbers),
+            bits_a - bits_b,
+            (from_a, from_b),
         ),
         SourceLine(FILE, "return surprisal(comparison.trace) - "),
     )
+
+
+def next_token_probability(comparison: Comparison, query: int, token_id: int, run: Trace) -> Derivation | None:
+    """Derive the probability in a run of a token of A's vocabulary; None for one that B's model does not have."""
+    source = SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution(")
+    probabilities_a, probabilities_b = next_token_probabilities(comparison, query)
+    if run is comparison.trace:
+        return token_probability(run, query, token_id, float(probabilities_a[token_id]), source)
+    if np.isnan(probabilities_b[token_id]):
+        return None
+    vocabulary = comparison.trace.vocabulary
+    own_id = token_id if run.vocabulary == vocabulary else list(run.vocabulary).index(vocabulary[token_id])
+    position = comparison.alignment.nearest_aligned(query)
+    return token_probability(run, position, own_id, float(probabilities_b[token_id]), source)

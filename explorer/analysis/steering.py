@@ -16,7 +16,7 @@ from explorer.tracing.jobs import Job, JobSteps, get_or_run
 from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from model.config import num_parameters
+from model.config import ModelConfig, num_parameters
 from model.tokenizer import Tokenizer
 
 
@@ -188,9 +188,9 @@ def trace_tokenizer(trace: Trace) -> Tokenizer | None:
     return find_tokenizer(trace.model) if trace.token_bytes else None
 
 
-def embed_and_block_output_taps(trace: Trace) -> list[str]:
+def embed_and_block_output_taps(config: ModelConfig) -> list[str]:
     """Return the taps of the stream: the embedding, then the output of each block."""
-    return ["embed", *(block_output_tap(trace.config, layer) for layer in range(trace.config.num_layers))]
+    return ["embed", *(block_output_tap(config, layer) for layer in range(config.num_layers))]
 
 
 def direction_cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
@@ -209,7 +209,8 @@ def direction_cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
             got=" × ".join(map(str, direction.shape)),
         )
         raise UserError(message)
-    streams = np.stack([trace[name] for name in embed_and_block_output_taps(trace)]).astype(np.float64)  # (L + 1, T, D)
+    taps = embed_and_block_output_taps(trace.config)
+    streams = np.stack([trace[name] for name in taps]).astype(np.float64)  # (L + 1, T, D)
     norms = np.linalg.norm(streams, axis=-1) * np.linalg.norm(direction)
     return np.divide(streams @ direction, norms, out=np.zeros_like(norms), where=norms > 0)
 
@@ -321,7 +322,7 @@ def direction_cosine(trace: Trace, spec: DirectionSpec, depth: int, position: in
     """Derive the cosine of a token's stream at a depth with a direction."""
     unit = trace.direction(spec)
     displayed_value = get_element(direction_cosines(trace, unit), depth, position)
-    x, read = read_input(trace, get_item(embed_and_block_output_taps(trace), depth), position)
+    x, read = read_input(trace, get_item(embed_and_block_output_taps(trace.config), depth), position)
     working = arithmetic.cosine(
         (x, read), (unit, Input(spec.describe(token_formatter(trace)), (), unit.shape)), ("x", "u")
     )

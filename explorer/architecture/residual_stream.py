@@ -176,6 +176,16 @@ def lens_taps(config: ModelConfig) -> list[str]:
     return ["blocks.0.resid_pre", *blocks]
 
 
+def lens_tap_patterns(config: ModelConfig) -> list[str]:
+    """Return the taps that a lens reads, with * for every layer."""
+    return ["blocks.0.resid_pre", *(f"blocks.*.{name}" for name in block_lens_points(config))]
+
+
+def stream_tap_patterns(config: ModelConfig) -> list[str]:
+    """Return the taps of the stream at all stages, with * for every layer."""
+    return ["blocks.0.resid_pre", *(f"blocks.*.{name}" for name in block_layout(config).stream[1:])]
+
+
 def residual_taps(config: ModelConfig) -> list[str]:
     """Return the taps of the residual stream, from the embedding to the input of the unembedding.
 

@@ -1,7 +1,7 @@
 """Search for bugs with which the reference's formulas reproduce the module's values."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import combinations, takewhile
 from typing import Any
 
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from explorer.diagnosis.bugs import KNOWN_BUGS, STEP_BUGS
-from explorer.diagnosis.bugs.norms_and_feed_forward import change_norm_pieces
-from explorer.diagnosis.bugs.omitted_or_repeated_steps import replace_linear
+from explorer.diagnosis.bugs.norms_and_feed_forward import change_norm_pieces, replace_linear
 from explorer.diagnosis.model_segments import PROBE, Deviation, ModelSegment
 from explorer.diagnosis.reference_formulas import NORMS, KnownBug, ModelFormulas, linear
 from explorer.explain.notation import format_number
@@ -97,15 +96,15 @@ def other_weight_bugs(scope: ModelSegment, tap: str) -> Iterator[KnownBug]:
             piece = own_name.split(".")[-1]
 
             def change(formulas, _tap, piece=piece, stem=stem):
-                return formulas.with_norm(piece, formulas.norms[piece].replace(weights=lambda _name: stem))
+                return formulas.with_norm(piece, replace(formulas.norms[piece], weights=lambda _name: stem))
 
         elif tap == "embed":
 
             def change(formulas, _tap, stem=stem):
-                return formulas.replace(table=stem)
+                return replace(formulas, table=stem)
 
         else:
-            change = replace_linear(tap, lambda x, _name, weights, stem=stem: linear(x, stem, weights))
+            change = replace_linear(lambda x, _name, weights, stem=stem: linear(x, stem, weights))
         yield KnownBug(
             "anothers_weight", text, "" if own_name.endswith(NORMS) else tap, (tap,), change, values=(("other", stem),)
         )
@@ -158,23 +157,21 @@ class BugHypothesis:
     remaining_taps: tuple[str, ...]  # the taps that still differ
 
 
+@dataclass
 class BugSearch:
-    """Search for the bugs of one segment. `formulas` include the bugs identified so far.
+    """Search for the bugs of one segment.
 
-    Arguments are those of `SegmentDiagnosis`.
+    Attributes:
+        formulas: with the bugs identified so far.
+        identified_bugs: bugs of earlier segments, which are tried first; this segment's are appended.
+        exhausted_taps: taps of earlier segments at which all pairs of bugs were tried; this segment's are added.
     """
 
-    def __init__(
-        self,
-        scope: ModelSegment,
-        formulas: ModelFormulas,
-        identified_bugs: list[KnownBug] | None,
-        exhausted_taps: set[str] | None,
-    ):
-        self.scope, self.formulas = scope, formulas
-        self.identified_bugs = [] if identified_bugs is None else identified_bugs
-        self.exhausted_taps = set() if exhausted_taps is None else exhausted_taps
-        self._map_deviations: dict[str, Deviation] = {}
+    scope: ModelSegment
+    formulas: ModelFormulas
+    identified_bugs: list[KnownBug] = field(default_factory=list)
+    exhausted_taps: set[str] = field(default_factory=set)
+    _map_deviations: dict[str, Deviation] = field(default_factory=dict, init=False)
 
     def deviation(self, tap: str, formulas: ModelFormulas) -> Deviation:
         """Return the deviation of a tap's recorded value from the one that the formulas compute."""
@@ -337,7 +334,7 @@ def differing_formula_pieces(before: Any, after: Any) -> set[str]:
     if isinstance(before, Mapping):
         pieces = {name: (before.get(name), after.get(name)) for name in {*before, *after}}
     elif is_dataclass(before) and type(before) is type(after):
-        pieces = {field.name: (getattr(before, field.name), getattr(after, field.name)) for field in fields(before)}
+        pieces = {each.name: (getattr(before, each.name), getattr(after, each.name)) for each in fields(before)}
     else:
         return {""}
     return {f"{name}.{piece}" for name, pair in pieces.items() for piece in differing_formula_pieces(*pair)}

@@ -39,35 +39,14 @@ from model.tokenizer import Tokenizer
 EQUAL, DIFFERENT, FAILED = 0, 1, 2  # what the command ends with
 
 
-def add_arguments(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, descriptions: Mapping[str, str] | None = None
-) -> None:
-    """Add the options that say what is loaded besides "file.py:Class": weights, tokenizer, config, names.
-
-    Args:
-        descriptions: by their names, in place of the long ones.
-    """
-    weights = _(
-        "the module’s weights: a file or folder written by torch.save or safetensors, such as a training checkpoint"
+def add_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add the options that say what is loaded besides "file.py:Class"; docs/your-module.md says more of each."""
+    parser.add_argument("--weights", metavar="FILE", help="the module's weights: a file or folder")
+    parser.add_argument("--tokenizer", metavar="PATH", help="the module's vocabulary: a file, or its name")
+    parser.add_argument(
+        "--config", metavar="NAME=VALUE", nargs="+", default=[], help="arguments of the module and of the reference"
     )
-    tokenizer = _(
-        "the module’s vocabulary: vocab.json with merges.txt in the same folder, tokenizer.json, "
-        "tokenizer.model, a tiktoken file, nanoGPT’s meta.pkl, a text or JSON list of tokens; or the name of a "
-        "tiktoken encoding, such as gpt2"
-    )
-    config = _(
-        "arguments of the module’s constructor, and settings of the reference model, such as num_heads=8 or "
-        "norm_eps=1e-6"
-    )
-    names = _(
-        'JSON file that maps the module’s weight names to ours, as in {"layers.*.wq": "blocks.*.attn.q_proj"}; '
-        "only needed for names that no known naming scheme has"
-    )
-    texts = {"weights": weights, "tokenizer": tokenizer, "config": config, "names": names, **(descriptions or {})}
-    parser.add_argument("--weights", metavar="FILE", help=texts["weights"])
-    parser.add_argument("--tokenizer", metavar="PATH", help=texts["tokenizer"])
-    parser.add_argument("--config", metavar="NAME=VALUE", nargs="+", default=[], help=texts["config"])
-    parser.add_argument("--names", metavar="FILE", help=texts["names"])
+    parser.add_argument("--names", metavar="FILE", help="JSON file: the module's weight names to ours")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "Find the first difference between your TransformerLM and the reference model with the same weights, and "
             "its likely cause. This executes the file: use only code that you trust."
         ),
+        epilog="More on each: docs/your-module.md.",
     )
     parser.add_argument(
         "module", metavar="FILE_OR_FOLDER[:CLASS]", help=_("the class, or a function that returns the module")

@@ -6,32 +6,29 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from explorer.errors import UserError
 from explorer.explain.notation import END_OF_TEXT_TOKENS
 from explorer.translations import N_, _
 from model.errors import LoadingNote
 from model.pretrained.tokenizer import VISIBLE_TO_BYTE
-from model.tokenizer import MergeRules
+from model.tokenizer import MergeRules, TokenizerBase
 
 BYTES = 256
 
 
-class CustomTokenizer:
+class CustomTokenizer(TokenizerBase):
     """A custom vocabulary: a table of the tokens' bytes, and a function that splits a text into them.
 
     Args:
         tokens: bytes of each id, b"" for one without a text.
         encode: text -> ids.
-        specials: ids of special tokens, which stand for no text.
+        specials: ids of special tokens, which stand for no text; those that the model lacks are ignored.
         vocab_size: of the model, which may have more ids.
         merge_rules: of a byte-pair encoding.
     """
 
-    bos_ids: ClassVar[tuple[int, ...]] = ()
-    beginning: ClassVar[tuple[int, ...]] = ()  # earlier name of `bos_ids`
-    adds_space: ClassVar[bool] = False
     note: LoadingNote | None = None  # on how texts are cut
 
     def __init__(
@@ -43,16 +40,13 @@ class CustomTokenizer:
         merge_rules: MergeRules | None = None,
     ):
         self._tokens = [*tokens, *[b""] * (vocab_size - len(tokens))][:vocab_size]
-        self._encode, self._specials = encode, frozenset(specials)
+        self._encode = encode
+        self._specials = frozenset(token_id for token_id in specials if token_id < vocab_size)
         self.vocab_size, self.merge_rules = vocab_size, merge_rules
         self.special_tokens = {
-            self._tokens[token_id].decode(errors="replace"): token_id for token_id in sorted(specials)
+            self._tokens[token_id].decode(errors="replace"): token_id for token_id in sorted(self._specials)
         }
         self.eos_ids = tuple(self.special_tokens[text] for text in END_OF_TEXT_TOKENS if text in self.special_tokens)
-
-    @property
-    def end_of_text(self) -> int | None:
-        return self.eos_ids[0] if self.eos_ids else None
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a lone surrogate is read as U+FFFD.
@@ -88,10 +82,6 @@ class CustomTokenizer:
             or [letter for letter in letters if letter.strip()][:4]
         )
 
-    def encode_continuation(self, text: str) -> list[int]:
-        """Encode text that continues another, as `encode` does."""
-        return self.encode(text)
-
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens.
 
@@ -100,10 +90,6 @@ class CustomTokenizer:
         """
         token_bytes = (self.token_bytes(token_id) for token_id in ids if token_id not in self._specials)
         return b"".join(token_bytes).decode("utf-8", errors="replace")
-
-    def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
-        """Return the text that ids add to the text of the ids `before`."""
-        return self.decode(ids)
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes of a token.
@@ -114,26 +100,6 @@ class CustomTokenizer:
         if not 0 <= token_id < self.vocab_size:
             raise ValueError(f"token ids are integers from 0 to {self.vocab_size - 1}, got {token_id!r}")
         return self._tokens[token_id]
-
-    @cached_property
-    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
-        """`token_bytes` of every id; None for special tokens."""
-        return tuple(None if token_id in self._specials else token for token_id, token in enumerate(self._tokens))
-
-    def token_text(self, token_id: int) -> str:
-        """Return how a token is shown: its text, the hexadecimal bytes of a part of a character, or its id."""
-        token = self.token_bytes(token_id)
-        if not token:
-            return f"<{token_id}>"
-        try:
-            return token.decode("utf-8")
-        except UnicodeDecodeError:
-            return "".join(f"\\x{byte:02x}" for byte in token)
-
-    @cached_property
-    def vocabulary(self) -> tuple[str, ...]:
-        """`token_text` of every id."""
-        return tuple(map(self.token_text, range(self.vocab_size)))
 
 
 def bytes_tokenizer(vocab_size: int) -> CustomTokenizer:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +16,7 @@ from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugS
 from explorer.diagnosis.bugs import KNOWN_BUGS
 from explorer.diagnosis.bugs.norms_and_feed_forward import find_reduced_precision
 from explorer.diagnosis.match_weights import MatchedModule, Table, WeightMatch, match_weights
-from explorer.diagnosis.model_segments import (
-    PROBE,
-    BlockSegment,
-    Deviation,
-    EmbeddingSegment,
-    ModelSegment,
-    UnembeddingSegment,
-)
+from explorer.diagnosis.model_segments import PROBE, BlockSegment, Deviation, EmbeddingSegment, UnembeddingSegment
 from explorer.diagnosis.module_settings import candidate_configs, with_context
 from explorer.diagnosis.record_values import RecordedValues, record_values
 from explorer.diagnosis.reference_formulas import (
@@ -44,11 +37,7 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 NUM_EXAMPLE_TOKENS, SEED = 17, 0
-PROBE_MEAN_SQUARES = (
-    1e-9,
-    1e-13,
-    1e6,
-)  # mean squares: ε dominates, vanishes, or matters beside the reciprocal root
+PROBE_MEAN_SQUARES = (1e-9, 1e-13, 1e6)  # mean squares: ε dominates, vanishes, or matters beside the reciprocal root
 
 
 def draw_random_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:
@@ -137,27 +126,17 @@ HIDDEN_TAPS = {  # intermediate taps that have no submodule -> under the tap at 
 }
 
 
+@dataclass
 class SegmentDiagnosis(BugSearch):
-    """The diagnosis of one segment: `differences` in order, and the `formulas` with the bugs identified.
+    """The diagnosis of one segment: `differences` in order, and the `formulas` with the bugs identified."""
 
-    Args:
-        identified_bugs: bugs of earlier segments, which are tried first; this segment's are appended.
-        exhausted_taps: taps of earlier segments at which all pairs of bugs were tried; this segment's are added.
-    """
-
-    def __init__(
-        self,
-        scope: ModelSegment,
-        formulas: ModelFormulas,
-        identified_bugs: list[KnownBug] | None = None,
-        exhausted_taps: set | None = None,
-    ):
-        super().__init__(scope, formulas, identified_bugs, exhausted_taps)
+    def __post_init__(self):
+        scope, formulas = self.scope, self.formulas
         scope.choose_values(formulas)
         self.first_deviations = {tap: self.deviation(tap, formulas) for tap in scope.taps if tap in scope.tap_values}
         self.differences = list(self._explain_differences())
 
-    def _explain_differences(self) -> Iterator[tuple[Difference, tuple[KnownBug, ...]]]:
+    def _explain_differences(self) -> Iterator[Difference]:
         skipped: set[str] = set()
         while wrong := [tap for tap in self.differing_taps(self.formulas) if tap not in skipped]:
             tap, deviation = wrong[0], self.deviation(wrong[0], self.formulas)
@@ -165,11 +144,11 @@ class SegmentDiagnosis(BugSearch):
             if not best and (bugs := self._find_reduced_precision(tap)):
                 skipped |= {tap, f"{tap}.{PROBE}"}
                 for bug in bugs:
-                    yield self._difference((bug,), tap, deviation), (bug,)
+                    yield self._difference(tap, deviation, (bug,))
                 continue
             if not best:
                 skipped |= {tap, f"{tap}.{PROBE}"}
-                yield self._unexplained_difference(tap, deviation), ()
+                yield self._difference(tap, deviation)
                 continue
             self.formulas = best[0].formulas
             if f"{tap}.{PROBE}" not in wrong:  # the norm's probe is right; only its input or use differs
@@ -178,7 +157,7 @@ class SegmentDiagnosis(BugSearch):
                 bug for hypothesis in best for bug in hypothesis.bugs if bug not in self.identified_bugs
             ]
             for bugs in self._order_bugs(best, tap):
-                yield self._difference(bugs, tap, deviation), bugs
+                yield self._difference(tap, deviation, bugs)
         yield from self._find_cancelling_bugs()
 
     def _order_bugs(self, best: list[BugHypothesis], tap: str) -> Iterator[tuple[KnownBug, ...]]:
@@ -211,17 +190,24 @@ class SegmentDiagnosis(BugSearch):
                 return (*other_bugs, bug)
         return ()
 
-    def _difference(self, bugs: tuple[KnownBug, ...], tap: str, deviation: Deviation) -> Difference:
+    def _difference(self, tap: str, deviation: Deviation, bugs: tuple[KnownBug, ...] = ()) -> Difference:
+        """Return the difference at a tap with the bugs that explain it; none do if there are none."""
         plain_tap = tap.removesuffix(f".{PROBE}")
-        full_name = f"{self.scope.start}{plain_tap}"
-        names, texts = tuple(bug.name for bug in bugs), tuple(bug.text for bug in bugs)
-        cause = BugExplanation(names, texts, tuple(dict(bug.values) for bug in bugs))
-        reach = self.candidate_taps(tap)
-        first_tap = min(
-            (self._first_tap(bug, self.first_visible_tap(bug, reach) or plain_tap) for bug in bugs), key=self._tap_index
-        )
+        full_name = first_tap = f"{self.scope.start}{plain_tap}"
+        cause = None
+        if bugs:
+            names, texts = tuple(bug.name for bug in bugs), tuple(bug.text for bug in bugs)
+            cause = BugExplanation(names, texts, tuple(dict(bug.values) for bug in bugs))
+            reach = self.candidate_taps(tap)
+            first_taps = (self._first_tap(bug, self.first_visible_tap(bug, reach) or plain_tap) for bug in bugs)
+            first_tap = min(first_taps, key=self._tap_index)
         return Difference(
-            first_tap, full_name, *self._deviation_fields(deviation), cause, probed=self._probe_scale(tap, deviation)
+            first_tap,
+            full_name,
+            *self._deviation_fields(deviation),
+            cause,
+            equal_to="" if bugs else self._last_equal_tap(tap),
+            probed=self._probe_scale(tap, deviation),
         )
 
     def _first_tap(self, bug: KnownBug, visible_tap: str) -> str:
@@ -237,17 +223,6 @@ class SegmentDiagnosis(BugSearch):
         order = [hidden_tap for tap in self.scope.taps for hidden_tap in HIDDEN_TAPS.get(tap, (tap,))]
         tap = full_name.removeprefix(self.scope.start)
         return order.index(tap) if tap in order else len(order)
-
-    def _unexplained_difference(self, tap: str, deviation: Deviation) -> Difference:
-        plain_tap = tap.removesuffix(f".{PROBE}")
-        full_name = f"{self.scope.start}{plain_tap}"
-        return Difference(
-            full_name,
-            full_name,
-            *self._deviation_fields(deviation),
-            equal_to=self._last_equal_tap(tap),
-            probed=self._probe_scale(tap, deviation),
-        )
 
     def _deviation_fields(self, deviation: Deviation) -> tuple[float, float, tuple[int, ...]]:
         positions = (deviation.by_position > 1).nonzero().flatten() % len(
@@ -273,7 +248,7 @@ class SegmentDiagnosis(BugSearch):
         before = [name for name in self.scope.taps[: self.scope.taps.index(tap)] if not name.endswith(PROBE)]
         return f"{self.scope.start}{before[-1]}" if before else ""
 
-    def _find_cancelling_bugs(self) -> Iterator[tuple[Difference, tuple[KnownBug, ...]]]:
+    def _find_cancelling_bugs(self) -> Iterator[Difference]:
         """Yield bugs that change no later value: rotations that affect all queries and keys alike."""
         scope = self.scope
         if (
@@ -290,7 +265,7 @@ class SegmentDiagnosis(BugSearch):
             alternative = scope.attention(formulas)["q_rot"]
             if scope.recorded.contains(scope.layer, alternative) and not self.has_deviation("attn.z", formulas):
                 merged = [value.transpose(0, 1).flatten(-2) for value in (alternative, expected)]
-                yield self._difference((bug,), "attn.z", Deviation.between(*merged)), (bug,)
+                yield self._difference("attn.z", Deviation.between(*merged), (bug,))
                 return
 
     def has_deviation(self, tap: str, formulas: ModelFormulas) -> bool:
@@ -421,7 +396,7 @@ def _count_unexplained(lm: TransformerLM, recorded: RecordedValues) -> tuple[int
     entry = walks[0].scope.value("embed", walks[0].formulas)
     block = BlockSegment(config, recorded, weights, 0, entry)
     walks.append(SegmentDiagnosis(block, formulas, exhausted_taps=set(block.taps)))
-    differences = [difference for walk in walks for difference, _slips in walk.differences]
+    differences = [difference for walk in walks for difference in walk.differences]
     return sum(unexplained.cause is None for unexplained in differences), len(differences)
 
 
@@ -464,7 +439,7 @@ def diagnose_segments(lm: TransformerLM, recorded: RecordedValues) -> Diagnosis:
         )
         rows += rows_by_start.get(start) or [TapComparison(tap, math.nan, math.nan, math.nan) for tap in unseen]
     rows += tap_comparisons(walks[-1], reference_values)
-    differences = merge_same_cause([difference for walk in walks for difference, _slips in walk.differences])
+    differences = merge_same_cause([difference for walk in walks for difference in walk.differences])
     if is_reordered:
         differences.insert(0, block_order_difference(recorded.order, usual, logits_deviation))
     return Diagnosis(

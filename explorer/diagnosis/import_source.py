@@ -170,13 +170,16 @@ def import_definition(file: SourceFile) -> Iterator[ModuleType]:
         _write_metadata(Path(metadata), folders, dotted.partition(".")[0])
         try:
             yield _import(file, dotted)
-        except ModuleNotFoundError as missing:
-            raise UserError(_missing_text(file, missing, folders)) from missing
+        except (ModuleNotFoundError, UserError) as error:
+            missing = error.__cause__ if isinstance(error, UserError) else error
+            if isinstance(missing, ModuleNotFoundError) and missing.name:
+                raise UserError(_missing_text(file, missing, folders)) from missing
+            raise
 
 
 def _import(file: SourceFile, dotted: str) -> ModuleType:
     importlib.invalidate_caches()
-    with _missing_modules_as_they_are(_("{file} cannot be run", file=file.path.name)):
+    with errors_as_user_errors(_("{file} cannot be run", file=file.path.name)):
         if "." in dotted:
             return importlib.import_module(dotted)
         spec = importlib.util.spec_from_file_location(f"own_module_{file.path.stem}", file.path)
@@ -184,18 +187,6 @@ def _import(file: SourceFile, dotted: str) -> ModuleType:
         sys.modules[spec.name] = source  # dataclasses look their module up
         spec.loader.exec_module(source)
         return source
-
-
-@contextlib.contextmanager
-def _missing_modules_as_they_are(description: str) -> Iterator[None]:
-    """Context manager: `errors_as_user_errors`, but for packages that are not installed."""
-    try:
-        with errors_as_user_errors(description):
-            yield
-    except UserError as error:
-        if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name:
-            raise error.__cause__ from None
-        raise
 
 
 def _missing_text(file: SourceFile, missing: ModuleNotFoundError, folders: Iterable[Path]) -> str:
@@ -275,18 +266,14 @@ def _module_names_free(folders: Iterable[Path]) -> Iterator[None]:
 
 
 class _StandIn(ModuleType):
-    """A module of annotations, decorators and logs, every name of which does nothing."""
+    """A module of annotations, decorators and logs, every name of which has no effect."""
 
     __path__: typing.ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Nothing()
-
-
-class _Nothing:
-    """An annotation, a decorator, a context manager or a call that has no effect."""
+        return self
 
     def __getitem__(self, item: Any) -> Any:
         return typing.Any
@@ -294,9 +281,7 @@ class _Nothing:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return args[0] if len(args) == 1 and not kwargs and callable(args[0]) else self
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+    def __deepcopy__(self, memo: Any) -> Any:  # as an attribute of a module that is copied
         return self
 
     def __enter__(self) -> Any:

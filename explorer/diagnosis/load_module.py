@@ -20,12 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from explorer.diagnosis.import_source import find_definition, import_definition, repository_settings, split_target
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
-from explorer.diagnosis.module_settings import (
-    ConstructorSettings,
-    UnknownArgumentError,
-    construct,
-    count_sizes,
-)
+from explorer.diagnosis.module_settings import ConstructorSettings, UnknownArgumentError, construct, count_sizes
 from explorer.diagnosis.run_module import errors_as_user_errors
 from explorer.diagnosis.weights_file import StateDict, WeightsFile, is_mask_or_table, read_weights_file
 from explorer.errors import UserError

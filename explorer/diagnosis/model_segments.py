@@ -12,7 +12,6 @@ from explorer.diagnosis.reference_formulas import (
     NORMS,
     ROLES,
     VALUE_ORDER,
-    BlockValues,
     ModelFormulas,
     Value,
     attention_values,
@@ -159,7 +158,7 @@ class ModelSegment:
         def product(x: Tensor, name: str, weights: Mapping[str, Tensor]) -> Tensor:
             return factor * linear(x, name, weights)
 
-        return formulas.replace(linears={**formulas.linears, tap: product})
+        return replace(formulas, linears={**formulas.linears, tap: product})
 
     def input_tap(self, tap: str) -> str | None:
         """Return the tap that the map of an output tap reads; None for other taps."""
@@ -230,7 +229,7 @@ class EmbeddingSegment(ModelSegment):
             values = self._terms(rows, table, formulas)
             return sum(factor * values[name] for name, factor in terms.items())
 
-        return formulas.replace(embed=embed)
+        return replace(formulas, embed=embed)
 
     def _terms(self, rows: Tensor, table: Tensor | None, formulas: ModelFormulas) -> dict[str, Tensor]:
         terms = {"token_embedding": rows}
@@ -275,39 +274,25 @@ class UnembeddingSegment(ModelSegment):
         return formulas.output(softcap(logits, self.config.logit_cap))
 
 
-RECORDED_NAMES = {  # tap or role -> names under which it is recorded, the best first
+RECORDED_NAMES = {  # tap or role -> names under which it is recorded besides its map or norm, the best first
     "block_input": (("*.in", "*.attn_norm.in"),),
     "attn_input": (("*.attn.q_proj.in", "*.attn.k_proj.in", "*.attn.v_proj.in"), "*.attn.in"),
-    "attn.q": ("*.attn.q_proj.out",),
-    "attn.k": ("*.attn.k_proj.out",),
-    "attn.v": ("*.attn.v_proj.out",),
     "attn.z": ("*.attn.o_proj.in",),
-    "attn.out": ("*.attn.o_proj.out", "*.attn.out"),
+    "attn.out": ("*.attn.out",),
     "first_norm_input": ("*.attn_norm.in",),
     "second_norm_input": (("*.ffn_norm.in", f"*.ffn_norm.in{SECOND_RUN}"),),
     "ffn_input": (("*.ffn.up_proj.in", "*.ffn.gate_proj.in"), "*.ffn.in"),
-    "ffn.gate_pre": ("*.ffn.gate_proj.out",),
-    "ffn.up": ("*.ffn.up_proj.out",),
     "ffn.hidden": ("*.ffn.down_proj.in",),
-    "ffn.out": ("*.ffn.down_proj.out", "*.ffn.out"),
+    "ffn.out": ("*.ffn.out",),
 }
-MAP_BY_TAP = {
-    "attn.q": "attn.q_proj",
-    "attn.k": "attn.k_proj",
-    "attn.v": "attn.v_proj",
-    "attn.out": "attn.o_proj",
-    "ffn.gate_pre": "ffn.gate_proj",
-    "ffn.up": "ffn.up_proj",
-    "ffn.out": "ffn.down_proj",
-}
-READS = {  # output of a map -> its input: a tap or a role
-    "attn.q": "attn_input",
-    "attn.k": "attn_input",
-    "attn.v": "attn_input",
-    "attn.out": "attn.z",
-    "ffn.gate_pre": "ffn_input",
-    "ffn.up": "ffn_input",
-    "ffn.out": "ffn.hidden",
+MAPS = {  # output of a map -> the map, and its input: a tap or a role
+    "attn.q": ("attn.q_proj", "attn_input"),
+    "attn.k": ("attn.k_proj", "attn_input"),
+    "attn.v": ("attn.v_proj", "attn_input"),
+    "attn.out": ("attn.o_proj", "attn.z"),
+    "ffn.gate_pre": ("ffn.gate_proj", "ffn_input"),
+    "ffn.up": ("ffn.up_proj", "ffn_input"),
+    "ffn.out": ("ffn.down_proj", "ffn.hidden"),
 }
 
 TERM_VALUES: dict[str, Value] = {  # candidate terms of the residual stream's sums
@@ -356,30 +341,31 @@ class BlockSegment(ModelSegment):
         )
 
     def _tap_aliases(self, value_name: str, tap: str) -> tuple[str | tuple[str, ...], ...]:
-        """Return the names under which a value is recorded, including a norm's output where it is one."""
-        return (*RECORDED_NAMES.get(value_name, ()), *([f"*.{tap}.out"] if tap in NORMS else []))
+        """Return the names under which a value is recorded, including a map's or norm's output where it is one."""
+        output_of_map = (f"*.{self.map_name(tap)}.out",) if tap in MAPS else ()
+        return (*output_of_map, *RECORDED_NAMES.get(value_name, ()), *([f"*.{tap}.out"] if tap in NORMS else []))
 
     def expected_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         if tap.endswith(PROBE):
             return self.probe(tap.removesuffix(f".{PROBE}"), formulas)
         if tap in self.roles:
-            return getattr(formulas.dataflow, self.roles[tap])(_BlockValues(self, formulas))
+            return getattr(formulas.dataflow, self.roles[tap])(BlockValues(self, formulas))
         if tap in NORMS:  # of what a sublayer gives out
             read = formulas.dataflow.first_norm_input if tap == "attn_norm" else formulas.dataflow.second_norm_input
-            return self.norm(tap, read(_BlockValues(self, formulas)), formulas)
+            return self.norm(tap, read(BlockValues(self, formulas)), formulas)
         if tap == "attn.z":
             return self.attention(formulas)["merged"]
         if tap == "ffn.hidden":
             gate = self.used_value("ffn.gate_pre", formulas) if self.config.is_gated else None
             return formulas.hidden(gate, self.used_value("ffn.up", formulas))
         reads = formulas.linear_inputs.get(tap)
-        x = self.value(self.input_tap(tap), formulas) if reads is None else reads(_BlockValues(self, formulas))
-        return self.linear(tap, MAP_BY_TAP[tap], x, formulas)
+        x = self.value(self.input_tap(tap), formulas) if reads is None else reads(BlockValues(self, formulas))
+        return self.linear(tap, self.map_name(tap), x, formulas)
 
     def used_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         """Return a tap's value after the formulas' `uses`, which pass it on unchanged unless a bug replaces one."""
         value, use = self.value(tap, formulas), formulas.uses.get(tap)
-        return value if use is None else use(value, lambda x: self.linear(tap, MAP_BY_TAP[tap], x, formulas))
+        return value if use is None else use(value, lambda x: self.linear(tap, self.map_name(tap), x, formulas))
 
     def recompute(self, entry: Tensor, formulas: ModelFormulas, tap: str, start: str = "resid_pre") -> Tensor:
         """Return a tap computed by the formulas only, from the value `entry` at the tap `start`."""
@@ -389,17 +375,17 @@ class BlockSegment(ModelSegment):
 
     def owner(self, tap: str) -> str:
         role = {"attn_input": "attn_norm", "ffn_input": "ffn_norm"}.get(self.roles.get(tap, ""), "")
-        name = MAP_BY_TAP.get(tap, role if tap in NORMS else "")
+        name = self.map_name(tap) or (role if tap in NORMS else "")
         return f"{self.start}{name}" if name else super().owner(tap)
 
     def map_name(self, tap: str) -> str:
-        return MAP_BY_TAP.get(tap, "")
+        return MAPS.get(tap, ("", None))[0]
 
     def terms(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
-        if tap in MAP_BY_TAP:
+        if tap in MAPS:
             return super().terms(tap, formulas)
         names = TERM_NAMES.get(self.roles.get(tap, ""), ())
-        block_values = _BlockValues(self, formulas)
+        block_values = BlockValues(self, formulas)
         return {name: TERM_VALUES[name](block_values) for name in names}
 
     def scaled_tap(self, terms: Mapping[str, float]) -> str:
@@ -412,13 +398,13 @@ class BlockSegment(ModelSegment):
         return ""
 
     def with_sum(self, formulas: ModelFormulas, tap: str, terms: Mapping[str, float]) -> ModelFormulas:
-        if tap in MAP_BY_TAP:
+        if tap in MAPS:
             return super().with_sum(formulas, tap, terms)
 
         def value(block_values: BlockValues) -> Tensor:
             return sum(factor * TERM_VALUES[name](block_values) for name, factor in terms.items())
 
-        return formulas.replace(dataflow=replace(formulas.dataflow, **{self.roles[tap]: value}))
+        return replace(formulas, dataflow=replace(formulas.dataflow, **{self.roles[tap]: value}))
 
     def intermediate_values(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
         if tap == "attn.z":
@@ -431,7 +417,7 @@ class BlockSegment(ModelSegment):
         return {name: value[None] for name, value in (("gate_pre", gate), ("up", up), ("gate", active))}
 
     def input_tap(self, tap: str) -> str | None:
-        read = READS.get(tap)
+        read = MAPS.get(tap, ("", None))[1]
         return ROLES[self.config.norm_placement].get(read, read)
 
     def attention(self, formulas: ModelFormulas) -> dict[str, Tensor]:
@@ -439,8 +425,16 @@ class BlockSegment(ModelSegment):
         return attention_values(formulas, self.config, q, k, v, self.config.has_rope(self.layer))
 
 
-class _BlockValues:
-    """The `BlockValues` of one block: the module's values where recorded, else those that the formulas compute."""
+class BlockValues:
+    """The values around a block's sublayers: the module's where recorded, else those that the formulas compute.
+
+    Attributes:
+        before: the previous block's output, or the embedding.
+        x: the block's input.
+        a: the attention's output.
+        f: the feed-forward's output.
+        m: the second norm's input.
+    """
 
     def __init__(self, block: BlockSegment, formulas: ModelFormulas):
         self.block, self.formulas, self.before = block, formulas, block.before
@@ -473,7 +467,7 @@ class _BlockValues:
 
     def apply_block(self, x: Tensor) -> Tensor:
         """Apply the whole block, with its usual dataflow, to a residual stream."""
-        usual = self.formulas.replace(dataflow=DATAFLOWS[self.block.config.norm_placement])
+        usual = replace(self.formulas, dataflow=DATAFLOWS[self.block.config.norm_placement])
         return self.block.recompute(x, usual, self.block.output_tap)
 
     def active(self, x: Tensor) -> Tensor:

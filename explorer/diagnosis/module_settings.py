@@ -420,12 +420,7 @@ def _parameters(constructor: Callable) -> dict[str, inspect.Parameter]:
     """Return the parameters by name; **kwargs of a class stand for its base's parameters."""
     try:
         signature = inspect.signature(constructor, eval_str=True)
-    except (
-        NameError,
-        TypeError,
-        SyntaxError,
-        AttributeError,
-    ):  # in an annotation for type checkers only
+    except (NameError, TypeError, SyntaxError, AttributeError):  # in an annotation for type checkers only
         signature = inspect.signature(constructor)
     parameters = dict(signature.parameters)
     if isinstance(constructor, type) and any(

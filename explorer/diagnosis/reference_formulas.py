@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -56,9 +56,6 @@ class NormFormulaPieces:
             x = self.applied(c / divisor, gain, shift)
         return x
 
-    def replace(self, **changed) -> "NormFormulaPieces":
-        return replace(self, **changed)
-
 
 def subtract_mean(x: Tensor) -> Tensor:
     """Return the vectors minus their means."""
@@ -79,36 +76,7 @@ RMS_NORM = NormFormulaPieces(centre=identity, applied=with_gain)
 LAYER_NORM = NormFormulaPieces(centre=subtract_mean, applied=with_gain)
 
 
-class BlockValues(Protocol):
-    """The values around a block's sublayers.
-
-    Attributes:
-        before: the previous block's output, or the embedding.
-        x: the block's input.
-        a: the attention's output.
-        f: the feed-forward's output.
-        m: the second norm's input.
-        positions: the vectors added for positions.
-        n1, n2: the norms.
-        attend, feed, apply_block, active: the attention, the feed-forward, the block and the activation, as
-            functions.
-    """
-
-    before: Tensor
-    x: Tensor
-    a: Tensor
-    f: Tensor
-    m: Tensor
-    positions: Tensor
-    n1: Callable[[Tensor], Tensor]
-    n2: Callable[[Tensor], Tensor]
-    attend: Callable[[Tensor], Tensor]
-    feed: Callable[[Tensor], Tensor]
-    apply_block: Callable[[Tensor], Tensor]
-    active: Callable[[Tensor], Tensor]
-
-
-Value = Callable[[BlockValues], Tensor]
+Value = Callable[[Any], Tensor]  # of the `BlockValues` of a block
 
 
 @dataclass(frozen=True)
@@ -214,11 +182,7 @@ def check_supported(config: ModelConfig):
                 known=", ".join(DATAFLOWS),
             )
         )
-    has = {
-        "qk_norm": config.qk_norm,
-        "windows": any(config.windows),
-        "rotary_layers": not all(config.rotary_layers),
-    }
+    has = {"qk_norm": config.qk_norm, "windows": any(config.windows), "rotary_layers": not all(config.rotary_layers)}
     if any(has.values()):
         settings = ", ".join(name for name in has if has[name])
         raise UserError(
@@ -249,9 +213,6 @@ class FeedForwardHiddenFormula:
             return self.activation(up)
         first, other = self.gate_and_up(gate_pre, up)
         return self.joined(self.activation(first), other)
-
-    def replace(self, **changed: Any) -> "FeedForwardHiddenFormula":
-        return replace(self, **changed)
 
 
 @dataclass(frozen=True)
@@ -306,9 +267,6 @@ class ModelFormulas:
     linear_inputs: Mapping[str, Value] = field(default_factory=dict)
     uses: Mapping[str, Use] = field(default_factory=dict)
 
-    def replace(self, **changed: Any) -> "ModelFormulas":
-        return replace(self, **changed)
-
     def with_norm(self, name: str, norm: NormFormulaPieces) -> "ModelFormulas":
         """Return the formulas with one norm replaced."""
         return replace(self, norms={**self.norms, name: norm})
@@ -357,7 +315,7 @@ def position_embedding_rows(config: ModelConfig, weights: Mapping[str, Tensor]) 
     if config.position == "learned":
         return weights["position_embedding.weight"]
     if config.position == "sinusoidal":
-        return SinusoidalPositionalEmbedding(config.context_length, config.d_model).table
+        return SinusoidalPositionalEmbedding(config.d_model)(torch.arange(config.context_length))
     return None
 
 

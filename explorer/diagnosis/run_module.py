@@ -259,11 +259,7 @@ def build_with_weights(config: ModelConfig, match: WeightMatch) -> TransformerLM
         check_weights(config, {name: tuple(weight.shape) for name, weight in weights.items()})
     except ModelError as error:
         raise UserError(
-            _(
-                "The module’s weights do not fit a model with {sizes}: {why}",
-                sizes=format_sizes(config),
-                why=error,
-            )
+            _("The module’s weights do not fit a model with {sizes}: {why}", sizes=format_sizes(config), why=error)
         ) from None
     return build_model(config, weights.items())
 
@@ -278,11 +274,7 @@ TOLERANCE = 1e-4  # relative to the largest logit
 
 
 def from_module(
-    module: nn.Module,
-    *,
-    config: ModelConfig | None = None,
-    names: Table | None = None,
-    example_ids: Sequence[int],
+    module: nn.Module, *, config: ModelConfig | None = None, names: Table | None = None, example_ids: Sequence[int]
 ) -> TransformerLM:
     """Build a `TransformerLM` with the module's weights, and check that its logits are the module's.
 

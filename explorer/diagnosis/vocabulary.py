@@ -85,7 +85,7 @@ def _by_name(name: str, vocab_size: int) -> Any:
     ]
     _check_size(name, tokens, specials, vocab_size)
     rules = MergeRules(encoding._mergeable_ranks)
-    return CustomTokenizer(tokens, encoding.encode_ordinary, vocab_size, _ids_below(specials, vocab_size), rules)
+    return CustomTokenizer(tokens, encoding.encode_ordinary, vocab_size, specials, rules)
 
 
 def _pad_vocabulary(tokenizer: Any, vocab_size: int, name: str) -> Any:
@@ -98,13 +98,7 @@ def _pad_vocabulary(tokenizer: Any, vocab_size: int, name: str) -> Any:
     tokens = [tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)]
     specials = set(tokenizer.special_tokens.values())
     _check_size(name, tokens, specials, vocab_size)
-    return CustomTokenizer(
-        tokens, tokenizer.encode, vocab_size, _ids_below(specials, vocab_size), tokenizer.merge_rules
-    )
-
-
-def _ids_below(ids: Iterable[int], vocab_size: int) -> set[int]:
-    return {token_id for token_id in ids if token_id < vocab_size}
+    return CustomTokenizer(tokens, tokenizer.encode, vocab_size, specials, tokenizer.merge_rules)
 
 
 def _check_size(name: str, tokens: Sequence[bytes], specials: Collection[int], vocab_size: int) -> None:
@@ -221,7 +215,7 @@ def _from_data(data: Any, path: Path, vocab_size: int) -> CustomTokenizer:
     _check_size(path.name, tokens, specials, vocab_size)
     if merges is None:
         ordinary = [b"" if index in specials else token for index, token in enumerate(tokens)]
-        tokenizer = CustomTokenizer(tokens, greedy_encoder(ordinary), vocab_size, _ids_below(specials, vocab_size))
+        tokenizer = CustomTokenizer(tokens, greedy_encoder(ordinary), vocab_size, specials)
         if any(len(token.decode(errors="replace")) > 1 for token in ordinary):
             tokenizer.note = LoadingNote(
                 N_("{file} has no merges: a text is cut from the left, into the longest tokens"), file=path.name
@@ -313,7 +307,7 @@ def _make_bpe_tokenizer(
         return ids if text.isascii() or not is_ascii else []
 
     rules = MergeRules(ids, {pair: rank for rank, pair in reversed(list(enumerate(pairs)))})
-    return CustomTokenizer(tokens, encode, vocab_size, _ids_below(specials, vocab_size), rules)
+    return CustomTokenizer(tokens, encode, vocab_size, specials, rules)
 
 
 def _is_tiktoken(content: bytes) -> bool:

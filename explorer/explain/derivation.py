@@ -3,13 +3,13 @@
 A number is displayed at a point of a figure, which the user clicks.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from explorer.errors import PointNotFoundError, UserError
+from explorer.errors import PointNotFoundError
 from explorer.explain.notation import format_number, format_six_digits
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
@@ -239,21 +239,6 @@ class ClickedPoint:
     head: int | None = None
     curve: int | None = None
     item: int | None = None
-
-    @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> "ClickedPoint":
-        """Parse a point from untrusted values; UserError if they are invalid."""
-        if not isinstance(values, Mapping):
-            raise UserError(_("a point is an object with an x and a y, got {got!r:.80}", got=values))
-        coordinates = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
-        for name, value in coordinates.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**9:
-                raise UserError(_("{axis} of a point must be a number, got {got!r:.80}", axis=name, got=value))
-        if not {"x", "y"} <= set(coordinates):
-            if not coordinates:
-                raise UserError(_("a point has an x and a y, got neither"))
-            raise UserError(_("a point has an x and a y, got {got}", got=", ".join(coordinates)))
-        return cls(**coordinates)
 
     def coordinate_or_none(self, axis: str) -> int | None:
         """Return a coordinate as an index from 0, or None if it is missing.

@@ -11,8 +11,6 @@ from explorer.errors import UserError
 from explorer.interventions.intervention import (
     ForwardPassState,
     Intervention,
-    InterventionEffect,
-    InterventionHooks,
     ModuleHook,
     Text,
     TraceLike,
@@ -22,20 +20,6 @@ from explorer.translations import N_, _
 from model.config import ModelConfig
 from model.layers.attention import attention_pattern, causal_mask, softcap
 from model.transformer_lm import TransformerLM
-
-
-class DropEdgeEffect(InterventionEffect):
-    """Multiplication of the weight of an attention edge by 0."""
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mask = self.element_mask(value.shape)
-        return np.where(mask, 0.0, value), np.where(mask, 0.0, sizes)
-
-    def element_mask(self, shape: tuple[int, ...]) -> np.ndarray:
-        return super().element_mask(shape) & (np.arange(shape[-1]) == self.edit.key)
-
-    def symbol(self) -> str:
-        return "× 0"
 
 
 class AttentionEdgeIntervention(Intervention):
@@ -125,63 +109,20 @@ def blocked_edges(edges: list[AttentionEdgeIntervention], pass_context: ForwardP
     return blocked
 
 
-class DropEdgeHooks(InterventionHooks):
-    """Hooks of `DropEdge`: set weights of the attention pattern to 0."""
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        def drop(module, inputs, pattern):
-            return pattern.masked_fill(blocked_edges([self.intervention], pass_context, pattern), 0)
-
-        return [(lm.taps[self.intervention.tap], drop)]
-
-
-class MaskEdgeHooks(InterventionHooks):
-    """Hooks of `MaskEdge`: the softmax over the remaining keys, for all masks of a layer at once.
-
-    It is computed from the scores that the model computed: captured scores are those before any mask.
-    """
-
-    def active_masks(self, pass_context: ForwardPassState) -> list["MaskEdge"]:
-        return [mask for mask in pass_context.edits if isinstance(mask, MaskEdge) and mask.tap == self.intervention.tap]
-
-    def observers(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        def store_scores(module, inputs, scores):
-            pass_context.scores[self.intervention.tap] = scores
-
-        return [(lm.taps[scores_tap(self.intervention.tap)], store_scores)]
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        masks = self.active_masks(pass_context)
-        if self.intervention != masks[0]:
-            return []
-
-        def mask(module, inputs, pattern):
-            scores, blocked = (
-                pass_context.scores.pop(self.intervention.tap),
-                blocked_edges(masks, pass_context, pattern),
-            )
-            window = lm.config.window(int(self.intervention.tap.split(".")[1]))
-            visible = causal_mask(*pattern.shape[-2:], device=pattern.device, window=window) & ~blocked
-            if not (has_key := visible.any(-1)).all():
-                query = int(torch.nonzero(~has_key.all(0))[0])
-                raise UserError(no_key_left_message(pass_context.start + query))
-            renormalised = attention_pattern(softcap(scores, lm.config.score_cap), visible[None])
-            return torch.where(blocked.any(-1, keepdim=True), renormalised.to(pattern.dtype), pattern)
-
-        return [(lm.taps[self.intervention.tap], mask)]
-
-
 def scores_tap(pattern: str) -> str:
     """Return the tap of the scores of a pattern's tap."""
     return f"{pattern.rpartition('.')[0]}.scores"
 
 
 class MaskEdge(AttentionEdgeIntervention):
-    """A mask before the softmax, like the causal mask: score −∞; the other weights are renormalised."""
+    """A mask before the softmax, like the causal mask: score −∞; the other weights are renormalised.
+
+    One hook applies all masks of a layer, from the scores that the model computed: captured scores are those before
+    any mask.
+    """
 
     operation: ClassVar[str] = "mask"
     order: ClassVar[int] = 21
-    hooks_class: ClassVar[type[InterventionHooks]] = MaskEdgeHooks
 
     def __post_init__(self):
         super().__post_init__()
@@ -191,17 +132,54 @@ class MaskEdge(AttentionEdgeIntervention):
     def template(self) -> str:
         return _("{queries} sees position {key} with {heads}; the other weights make up for it")
 
+    def observers(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        def store_scores(module, inputs, scores):
+            pass_context.scores[self.tap] = scores
+
+        return [(lm.taps[scores_tap(self.tap)], store_scores)]
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        masks = [mask for mask in pass_context.edits if isinstance(mask, MaskEdge) and mask.tap == self.tap]
+        if self != masks[0]:
+            return []
+
+        def mask(module, inputs, pattern):
+            scores, blocked = pass_context.scores.pop(self.tap), blocked_edges(masks, pass_context, pattern)
+            window = lm.config.window(int(self.tap.split(".")[1]))
+            visible = causal_mask(*pattern.shape[-2:], device=pattern.device, window=window) & ~blocked
+            if not (has_key := visible.any(-1)).all():
+                query = int(torch.nonzero(~has_key.all(0))[0])
+                raise UserError(no_key_left_message(pass_context.start + query))
+            renormalised = attention_pattern(softcap(scores, lm.config.score_cap), visible[None])
+            return torch.where(blocked.any(-1, keepdim=True), renormalised.to(pattern.dtype), pattern)
+
+        return [(lm.taps[self.tap], mask)]
+
 
 class DropEdge(AttentionEdgeIntervention):
     """A weight set to 0 after the softmax; the others do not change, so that they sum to less than 1."""
 
     operation: ClassVar[str] = "drop"
     order: ClassVar[int] = 40
-    hooks_class: ClassVar[type[InterventionHooks]] = DropEdgeHooks
-    effect_class: ClassVar[type[InterventionEffect]] = DropEdgeEffect
 
     def template(self) -> str:
         return _("{queries} sees position {key} with {heads}; the other weights stay")
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        def drop(module, inputs, pattern):
+            return pattern.masked_fill(blocked_edges([self], pass_context, pattern), 0)
+
+        return [(lm.taps[self.tap], drop)]
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mask = self.element_mask(value.shape)
+        return np.where(mask, 0.0, value), np.where(mask, 0.0, sizes)
+
+    def element_mask(self, shape: tuple[int, ...]) -> np.ndarray:
+        return super().element_mask(shape) & (np.arange(shape[-1]) == self.key)
+
+    def symbol(self) -> str:
+        return "× 0"
 
 
 KINDS = (MaskEdge, DropEdge)

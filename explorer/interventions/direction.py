@@ -13,8 +13,6 @@ from explorer.errors import UserError
 from explorer.interventions.intervention import (
     ForwardPassState,
     Intervention,
-    InterventionEffect,
-    InterventionHooks,
     ModuleHook,
     Text,
     TraceLike,
@@ -24,76 +22,6 @@ from explorer.interventions.intervention import (
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-
-
-class DirectionHooks(InterventionHooks):
-    """Base of hooks that change vectors x (…, D) along a unit vector u (D,)."""
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        unit = pass_context.unit_vector(self.intervention.direction)
-        unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)
-
-        def transform(module, inputs, output):
-            changed = self.transform(output.float(), unit).to(output.dtype)
-            return torch.where(pass_context.position_mask(self.intervention, output), changed, output)
-
-        return [(lm.taps[self.intervention.tap], transform)]
-
-    def transform(self, x: Tensor, unit: Tensor) -> Tensor:
-        raise NotImplementedError
-
-
-class RemoveDirectionHooks(DirectionHooks):
-    """Hooks of `RemoveDirection`: x − (x·u) u."""
-
-    def transform(self, x: Tensor, unit: Tensor) -> Tensor:
-        return x - (x @ unit)[..., None] * unit
-
-
-class AddDirectionHooks(DirectionHooks):
-    """Hooks of `AddDirection`: x + α ‖x‖ u."""
-
-    def transform(self, x: Tensor, unit: Tensor) -> Tensor:
-        return x + self.intervention.amount * torch.linalg.vector_norm(x, dim=-1, keepdim=True) * unit
-
-
-class DirectionEffect(InterventionEffect):
-    """Base class of effects along a direction u."""
-
-    def unit(self, trace: TraceLike) -> np.ndarray:
-        return trace.direction(self.edit.direction)
-
-
-class RemoveDirectionEffect(DirectionEffect):
-    """Projection onto the complement of u: x − (x·u) u."""
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        u, mask = self.unit(trace), self.element_mask(value.shape)
-        projection, terms = np.outer(value.dot(u), u), np.outer(np.linalg.norm(sizes, axis=-1), np.abs(u))
-        return value - projection * mask, sizes + terms * mask
-
-    def symbol(self) -> str:
-        return "− (x·u) u"
-
-    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
-        u = self.unit(trace)
-        return x - np.where(self.position_mask(position), (x @ u)[..., None] * u, 0.0)
-
-
-class AddDirectionEffect(DirectionEffect):
-    """Addition along u: x + α ‖x‖ u."""
-
-    adds: ClassVar[bool] = True
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        u, mask = self.unit(trace), self.element_mask(value.shape)
-        norms, terms = (np.sqrt((x * x).sum(-1)) * abs(self.edit.amount) for x in (value, sizes))
-        added = np.outer(np.sign(self.edit.amount) * norms, u)
-        return value + added * mask, sizes + np.outer(terms, np.abs(u)) * mask
-
-    def symbol(self) -> str:
-        return f"+ {format_amount(self.edit.amount)} ‖x‖ u"
-
 
 MAX_PROMPTS = 32  # of a list
 MAX_TOKENS = 1024  # of both lists
@@ -250,13 +178,23 @@ class DirectionIntervention(Intervention):
         self.direction.check(config)
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        layer, name, _part = self.target_labels()
-        name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-        return self.template().format(
-            name=name, direction=self.direction.describe(text), amount=f"{self.amount:.10g}".replace("-", "−")
-        )
+        direction, amount = self.direction.describe(text), format_amount(self.amount)
+        return self.template().format(name=self.target_text(), direction=direction, amount=amount)
 
     def template(self) -> str:
+        raise NotImplementedError
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        unit = torch.tensor(pass_context.unit_vector(self.direction), dtype=torch.float32, device=lm.device)
+
+        def change(module, inputs, output):
+            changed = self.move(output.float(), unit).to(output.dtype)
+            return torch.where(pass_context.position_mask(self, output), changed, output)
+
+        return [(lm.taps[self.tap], change)]
+
+    def move(self, x: Tensor, unit: Tensor) -> Tensor:
+        """Return the vectors x (…, D) moved along the unit vector (D,)."""
         raise NotImplementedError
 
 
@@ -265,13 +203,24 @@ class AddDirection(DirectionIntervention):
 
     operation: ClassVar[str] = "add"
     order: ClassVar[int] = 91
-    hooks_class: ClassVar[type[InterventionHooks]] = AddDirectionHooks
-    effect_class: ClassVar[type[InterventionEffect]] = AddDirectionEffect
+    adds: ClassVar[bool] = True
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 
     def template(self) -> str:
         return _("{amount} of its length added to {name}, along {direction}")
+
+    def move(self, x: Tensor, unit: Tensor) -> Tensor:
+        return x + self.amount * torch.linalg.vector_norm(x, dim=-1, keepdim=True) * unit
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        u, mask = trace.direction(self.direction), self.element_mask(value.shape)
+        norms, terms = (np.sqrt((x * x).sum(-1)) * abs(self.amount) for x in (value, sizes))
+        added = np.outer(np.sign(self.amount) * norms, u)
+        return value + added * mask, sizes + np.outer(terms, np.abs(u)) * mask
+
+    def symbol(self) -> str:
+        return f"+ {format_amount(self.amount)} ‖x‖ u"
 
 
 class RemoveDirection(DirectionIntervention):
@@ -279,11 +228,24 @@ class RemoveDirection(DirectionIntervention):
 
     operation: ClassVar[str] = "remove"
     order: ClassVar[int] = 90
-    hooks_class: ClassVar[type[InterventionHooks]] = RemoveDirectionHooks
-    effect_class: ClassVar[type[InterventionEffect]] = RemoveDirectionEffect
 
     def template(self) -> str:
         return _("{direction} taken out of {name}")
+
+    def move(self, x: Tensor, unit: Tensor) -> Tensor:
+        return x - (x @ unit)[..., None] * unit
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        u, mask = trace.direction(self.direction), self.element_mask(value.shape)
+        projection, terms = np.outer(value.dot(u), u), np.outer(np.linalg.norm(sizes, axis=-1), np.abs(u))
+        return value - projection * mask, sizes + terms * mask
+
+    def symbol(self) -> str:
+        return "− (x·u) u"
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        u = trace.direction(self.direction)
+        return x - np.where(self.is_active(position)[..., None], (x @ u)[..., None] * u, 0.0)
 
 
 KINDS = (RemoveDirection, AddDirection)

@@ -1,4 +1,4 @@
-"""Base classes of interventions: their location, text and validation, their hooks, and their exact effects."""
+"""Base class of interventions: location, text and validation, hooks, and exact effect."""
 
 import re
 import threading
@@ -210,119 +210,11 @@ class ForwardPassState:
         return rows & (is_selected[:, None, None] if axis == 1 else is_selected)
 
 
-@dataclass(frozen=True)
-class InterventionHooks:
-    """The hooks of an intervention.
-
-    Attributes:
-        intervention: the intervention whose hooks they are.
-    """
-
-    intervention: "Intervention"
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        """Return the modules and hooks that apply the intervention.
-
-        Raises:
-            UserError: the model does not allow it.
-        """
-        raise NotImplementedError
-
-    def observers(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        """Return hooks that only read values, and run after all changes."""
-        return []
-
-
 class TraceLike(Protocol):
-    """The part of a trace that effects read."""
+    """The part of a trace that exact effects read."""
 
     def direction(self, spec: Any) -> np.ndarray:
         """Return the unit vector (D,) of a direction."""
-
-
-@dataclass(frozen=True)
-class InterventionEffect:
-    """The effect of an intervention on a value, in float64.
-
-    Interventions that change how a value is computed do nothing here: the value's own formula reads them from the
-    trace.
-
-    Attributes:
-        edit: the intervention.
-        adds: whether the changed value has a term that is not linear in the original value.
-    """
-
-    adds: ClassVar[bool] = False
-
-    edit: "Intervention"
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Apply the intervention to a whole captured value, (H, T, N) or (T, N), and to its `sizes`.
-
-        `sizes` are the sizes of the terms that each number is made of (`explorer.explain.derivation.Calculation`).
-        """
-        return value, sizes
-
-    def symbol(self) -> str:
-        """Return the effect in symbols, such as "× 2"; "" if the value's own formula contains it."""
-        return ""
-
-    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
-        """Apply the linear part to vectors (…, N), without what the intervention `adds`.
-
-        The matrix is symmetric, so that the same product maps a direction read after the intervention to the
-        direction before it.
-
-        Args:
-            position: position of the vectors, or (T,) positions for x (…, T, N). May be None if the intervention
-                acts at all positions.
-        """
-        return x
-
-    def position_mask(self, position: int | np.ndarray | None) -> np.ndarray:
-        """Return whether the intervention acts at a position, (1,) booleans; (T, 1) for several positions."""
-        return is_active(self.edit, position)[..., None]
-
-    def element_mask(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the elements that the intervention changes, as booleans of the value's shape (H, T, N) or (T, N)."""
-        rows = self.position_mask(np.arange(shape[-2]))  # (T, 1)
-        indices = slice(None) if self.edit.index is None else self.edit.index
-        mask = np.zeros(shape, dtype=bool)
-        if len(shape) == 3:
-            mask[indices] = rows
-        else:
-            mask[:, indices] = rows if self.edit.index is None else rows[:, 0]
-        return mask
-
-
-def is_active(intervention: "Intervention", position: int | np.ndarray | None) -> np.ndarray:
-    """Return whether an intervention acts at a position, () booleans; (T,) for several.
-
-    The position may be None if the intervention acts at all positions.
-    """
-    if intervention.positions is None:
-        return np.ones(np.shape(position), dtype=bool)
-    if position is None:
-        raise ValueError(f"{intervention} holds at some positions only: say at which the vectors are")
-    return np.vectorize(intervention.positions.__contains__, otypes=[bool])(position)
-
-
-class ReplaceEffect(InterventionEffect):
-    """Replacement of the value: nothing of the original is left."""
-
-    adds: ClassVar[bool] = True
-
-    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
-        return scale_selected(self, x, position, 0.0)
-
-
-def scale_selected(
-    effect: InterventionEffect, x: np.ndarray, position: int | np.ndarray | None, factor: float
-) -> np.ndarray:
-    """Multiply the elements that the intervention changes in vectors (…, N) by a factor."""
-    factors = np.ones(x.shape[-1])
-    factors[slice(None) if effect.edit.index is None else effect.edit.index] = factor
-    return x * np.where(effect.position_mask(position), factors, 1.0).astype(x.dtype)
 
 
 def format_amount(amount: float) -> str:
@@ -334,18 +226,21 @@ def format_amount(amount: float) -> str:
 class Intervention:
     """A change to a captured value, and to everything that is computed from it.
 
+    The hooks apply it in a pass of the model. Its exact effect (`recompute`, `apply_linear`) is in float64 and
+    independent of them. Kinds that change how a value is computed have none: the value's own formula reads them from
+    the trace.
+
     Attributes:
         operation: name of the kind in text.
         order: place among the kinds that act at one tap, whatever order they were given in: first where tokens stand
             (below 20), then what computes the value in another way (below 40), then what changes the value.
-        hooks_class: the hooks that apply it.
-        effect_class: the recomputation of its effect, which is independent of the hooks.
         min_amount, max_amount: bounds of the amount; both 0 if the kind has none.
         is_integer: whether the amount is a whole number.
         taps: the only taps that the kind applies to, always as a whole; None: all.
         values: pattern of the taps that the kind applies to, and a description of them; None: all.
         is_whole: whether it changes whole values, without an index.
         is_everywhere: whether it changes all positions.
+        adds: whether the changed value has a term that is not linear in the original value.
         argument_example: example of the named argument of the kind, such as a direction; "" if it has none.
         tap: name of the value.
         amount: of the change.
@@ -359,10 +254,6 @@ class Intervention:
 
     operation: ClassVar[str]
     order: ClassVar[int]
-    hooks_class: ClassVar[type[InterventionHooks]]
-    effect_class: ClassVar[type[InterventionEffect]] = (
-        InterventionEffect  # of kinds that change how the value is computed
-    )
     min_amount: ClassVar[float] = 0.0
     max_amount: ClassVar[float] = 0.0
     is_integer: ClassVar[bool] = False
@@ -370,6 +261,7 @@ class Intervention:
     values: ClassVar[tuple[re.Pattern, str] | None] = None
     is_whole: ClassVar[bool] = False
     is_everywhere: ClassVar[bool] = False
+    adds: ClassVar[bool] = False
     argument_example: ClassVar[str] = ""
 
     tap: str
@@ -459,6 +351,12 @@ class Intervention:
         layer, name = LOCATION.fullmatch(self.tap).group("layer", "name")
         return layer, name, None if self.index is None else translate(index_axis(self.tap).one, index=self.index)
 
+    def target_text(self) -> str:
+        """Return what is changed, for example "dimension 3 of attn.out of layer 2"."""
+        layer, name, part = self.target_labels()
+        name = name if part is None else _("{part} of {name}", part=part, name=name)
+        return name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
+
     def affects(self, tap: str) -> bool:
         """Return True if it changes a value: its own; for rotary angles, those of layers with a window too."""
         return tap == self.tap or (tap, self.tap) == ("local_rope.angles", "rope.angles")
@@ -483,6 +381,87 @@ class Intervention:
         last = parts.size(config) - 1
         if self.index is not None and not 0 <= self.index <= last:
             raise UserError(translate(parts.limits, tap=self.tap, last=last, index=self.index))
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        """Return the modules and hooks that apply it.
+
+        Raises:
+            UserError: the model does not allow it.
+        """
+
+        def change(module, inputs, output):
+            return torch.where(pass_context.selection_mask(self, output), self.changed_value(output), output)
+
+        return [(module, change) for name, module in lm.taps.items() if self.affects(name)]
+
+    def changed_value(self, value: Tensor) -> Tensor | float:
+        """Return the value as it is where it is changed, for `hooks`."""
+        raise NotImplementedError
+
+    def observers(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        """Return hooks that only read values, and run after all changes."""
+        return []
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Apply it to a whole captured value, (H, T, N) or (T, N), and to its `sizes`.
+
+        `sizes` are the sizes of the terms that each number is made of (`explorer.explain.derivation.Calculation`).
+        """
+        return value, sizes
+
+    def symbol(self) -> str:
+        """Return the exact effect in symbols, such as "× 2"; "" if the value's own formula contains it."""
+        return ""
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        """Apply the linear part to vectors (…, N), without what the intervention `adds`.
+
+        The matrix is symmetric, so that the same product maps a direction read after the intervention to the
+        direction before it.
+
+        Args:
+            position: position of the vectors, or (T,) positions for x (…, T, N). May be None if the intervention
+                acts at all positions.
+        """
+        return x
+
+    def scale_selected(self, x: np.ndarray, position: int | np.ndarray | None, factor: float) -> np.ndarray:
+        """Multiply the elements that it changes in vectors (…, N) by a factor."""
+        factors = np.ones(x.shape[-1])
+        factors[slice(None) if self.index is None else self.index] = factor
+        return x * np.where(self.is_active(position)[..., None], factors, 1.0).astype(x.dtype)
+
+    def is_active(self, position: int | np.ndarray | None) -> np.ndarray:
+        """Return whether it acts at a position, () booleans; (T,) for several.
+
+        The position may be None if the intervention acts at all positions.
+        """
+        if self.positions is None:
+            return np.ones(np.shape(position), dtype=bool)
+        if position is None:
+            raise ValueError(f"{self} holds at some positions only: say at which the vectors are")
+        return np.vectorize(self.positions.__contains__, otypes=[bool])(position)
+
+    def element_mask(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the elements that it changes, as booleans of the value's shape (H, T, N) or (T, N)."""
+        rows = self.is_active(np.arange(shape[-2]))  # (T,)
+        mask = np.zeros(shape, dtype=bool)
+        if len(shape) == 3:
+            mask[slice(None) if self.index is None else self.index] = rows[:, None]
+        elif self.index is None:
+            mask[:] = rows[:, None]
+        else:
+            mask[:, self.index] = rows
+        return mask
+
+
+class Replacement(Intervention):
+    """Base of interventions that leave nothing of the original value."""
+
+    adds: ClassVar[bool] = True
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        return self.scale_selected(x, position, 0.0)
 
 
 def _shortest(amount: float) -> str:

@@ -8,46 +8,11 @@ import torch
 from torch import Tensor
 
 from explorer.errors import UserError
-from explorer.interventions.intervention import (
-    ForwardPassState,
-    Intervention,
-    InterventionHooks,
-    ModuleHook,
-    Text,
-    join_token_ids,
-)
+from explorer.interventions.intervention import ForwardPassState, Intervention, ModuleHook, Text, join_token_ids
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from model.weight_placement import weight_reader
-
-
-class NormReplacementHooks(InterventionHooks):
-    """Hooks of `NormReplacement`; the formulas of norms take the kind from `analysis.norms.kinds`."""
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        module, names = lm.taps[self.intervention.tap], ("weight", "bias")
-        readers = {
-            name: weight_reader(lm, f"{self.intervention.tap}.{name}") for name in names if hasattr(module, name)
-        }
-
-        def normalise(module, inputs, output):
-            (x,) = inputs
-            gain, shift = (readers[name]().to(x.device) if name in readers else None for name in names)
-            changed = self.normalise(x.float(), gain, shift, module.eps)
-            return torch.where(pass_context.position_mask(self.intervention, output), changed.to(output.dtype), output)
-
-        return [(module, normalise)]
-
-    def normalise(self, x: Tensor, gain: Tensor, shift: Tensor | None, eps: float) -> Tensor:
-        """Return the output of the replacement norm for float32 vectors."""
-        if self.intervention.by == "none":
-            return x * gain
-        if self.intervention.by == "layernorm":
-            x = x - x.mean(-1, keepdim=True)
-        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * gain
-        return x if shift is None else x + shift
-
 
 NORMS = {  # name -> in words
     "rmsnorm": N_("{name} is an RMSNorm"),
@@ -65,7 +30,6 @@ class NormReplacement(Intervention):
 
     operation: ClassVar[str] = "norm"
     order: ClassVar[int] = 20
-    hooks_class: ClassVar[type[InterventionHooks]] = NormReplacementHooks
     argument_example: ClassVar[str] = "layernorm"
     is_whole: ClassVar[bool] = True
     values: ClassVar[tuple[re.Pattern, str]] = (
@@ -91,9 +55,28 @@ class NormReplacement(Intervention):
             raise UserError(_("this model has no norm at final_norm: its last layer ends with one, change that"))
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        layer, name, _part = self.target_labels()
-        name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-        return translate(NORMS[self.by], name=name)
+        return translate(NORMS[self.by], name=self.target_text())
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        module, names = lm.taps[self.tap], ("weight", "bias")
+        readers = {name: weight_reader(lm, f"{self.tap}.{name}") for name in names if hasattr(module, name)}
+
+        def normalise(module, inputs, output):
+            (x,) = inputs
+            gain, shift = (readers[name]().to(x.device) if name in readers else None for name in names)
+            changed = self.normalise(x.float(), gain, shift, module.eps)
+            return torch.where(pass_context.position_mask(self, output), changed.to(output.dtype), output)
+
+        return [(module, normalise)]
+
+    def normalise(self, x: Tensor, gain: Tensor, shift: Tensor | None, eps: float) -> Tensor:
+        """Return the output of the replacement norm for float32 vectors."""
+        if self.by == "none":
+            return x * gain
+        if self.by == "layernorm":
+            x = x - x.mean(-1, keepdim=True)
+        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * gain
+        return x if shift is None else x + shift
 
 
 def active_norm_replacements(interventions: Sequence[Intervention], name: str) -> list[NormReplacement]:

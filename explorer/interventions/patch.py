@@ -8,13 +8,12 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from explorer.errors import UserError
 from explorer.interventions.intervention import (
     ForwardPassState,
     Intervention,
-    InterventionEffect,
-    InterventionHooks,
     ModuleHook,
-    ReplaceEffect,
+    Replacement,
     Text,
     TraceLike,
     join_token_ids,
@@ -24,45 +23,44 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 
-class PatchHooks(InterventionHooks):
-    """Hooks of `Patch` and `PatchMean`, after `resolve_patches` has read the values."""
+@dataclass(frozen=True, eq=False)
+class PatchValues:
+    """The values that a patch sets.
 
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        patch_values = self.intervention.source
+    Attributes:
+        values: (…, P, N) float32 for the first P positions; NaN at positions that are not patched.
+        prompt: ids of the P tokens that they were read for.
+    """
 
-        def patch(module, inputs, output):
-            if pass_context.start == 0:
-                patch_values.check(pass_context.ids)
-            elif pass_context.start >= len(patch_values.prompt):  # what comes after the prompt is left as it is
-                return None
-            rows = patch_values.rows(pass_context.start, *output.shape[-2:])
-            new_values = torch.tensor(rows, device=output.device).to(output.dtype)
-            return torch.where(
-                pass_context.selection_mask(self.intervention, output) & ~new_values.isnan(), new_values, output
-            )
+    values: np.ndarray
+    prompt: tuple[int, ...]
 
-        return [(lm.taps[self.intervention.tap], patch)]
+    def rows(self, start: int, length: int, width: int) -> np.ndarray:
+        """Return the values from position `start` on, (…, length, width).
 
+        NaN after the last position; attention weights are 0 for keys after the prompt.
+        """
+        rows = np.full((*self.values.shape[:-2], length, width), np.nan, dtype=np.float32)
+        overlap = self.values[..., start : start + length, :width]
+        rows[..., : overlap.shape[-2], :] = 0
+        rows[..., : overlap.shape[-2], : overlap.shape[-1]] = overlap
+        return rows
 
-class PatchEffect(ReplaceEffect):
-    """Replacement by the value of another run."""
+    def is_set(self, positions: np.ndarray) -> np.ndarray:
+        """Return for each position, in an array of any shape, whether it is patched."""
+        filled = np.isfinite(self.values).all(axis=-1).reshape(-1, self.values.shape[-2]).all(axis=0)  # (P,)
+        within = positions < len(filled)
+        return within & filled[np.where(within, positions, 0)]
 
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mask, source_values = (
-            self.element_mask(value.shape),
-            self.edit.source.rows(0, *value.shape[-2:]).astype(np.float64),
-        )
-        return np.where(mask, source_values, value), np.where(mask, np.abs(source_values), sizes)
-
-    def symbol(self) -> str:
-        return _("the other run’s")
-
-    def position_mask(self, position: int | np.ndarray | None) -> np.ndarray:
-        return super().position_mask(position) & self.edit.source.is_set(np.asarray(position))[..., None]
+    def check(self, token_ids: Sequence[int]):
+        """Raise UserError if a run does not start with the tokens that the values were read for."""
+        count = min(len(token_ids), len(self.prompt))
+        if tuple(token_ids[:count]) != self.prompt[:count]:
+            raise UserError(source_too_short_message())
 
 
 @dataclass(frozen=True)
-class CrossRunIntervention(Intervention):
+class CrossRunIntervention(Replacement):
     """A value of another run, set at the positions of the run's prompt; positions after the prompt do not change.
 
     Attributes:
@@ -74,8 +72,6 @@ class CrossRunIntervention(Intervention):
         source_name: what the other run is called, "A" or "B"; "" if it has no name.
     """
 
-    hooks_class: ClassVar[type[InterventionHooks]] = PatchHooks
-    effect_class: ClassVar[type[InterventionEffect]] = PatchEffect
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"embed|final_norm|blocks\.\d+\.(?!attn\.scores$).+"),
         N_("embed, final_norm and what a layer computes but for attn.scores"),
@@ -92,13 +88,36 @@ class CrossRunIntervention(Intervention):
     def component_label(self) -> str:
         """Return a label of the value, for example "layer 2 head 1" or "resid_post of layer 2"."""
         layer, name, part = self.target_labels()
-        if name == "attn.z" and part is not None:
-            return _("layer {layer} head {head}", layer=layer, head=self.index)
         if name != "attn.z":
-            part = name if part is None else _("{part} of {name}", part=part, name=name)
-        else:
-            part = _("all heads")
-        return part if layer is None else _("{name} of layer {layer}", name=part, layer=layer)
+            return self.target_text()
+        if part is None:
+            return _("{name} of layer {layer}", name=_("all heads"), layer=layer)
+        return _("layer {layer} head {head}", layer=layer, head=self.index)
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        """Return the hook, once `resolve_patches` has read the values."""
+        patch_values = self.source
+
+        def patch(module, inputs, output):
+            if pass_context.start == 0:
+                patch_values.check(pass_context.ids)
+            elif pass_context.start >= len(patch_values.prompt):  # what comes after the prompt is left as it is
+                return None
+            rows = patch_values.rows(pass_context.start, *output.shape[-2:])
+            new_values = torch.tensor(rows, device=output.device).to(output.dtype)
+            return torch.where(pass_context.selection_mask(self, output) & ~new_values.isnan(), new_values, output)
+
+        return [(lm.taps[self.tap], patch)]
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mask, source_values = self.element_mask(value.shape), self.source.rows(0, *value.shape[-2:]).astype(np.float64)
+        return np.where(mask, source_values, value), np.where(mask, np.abs(source_values), sizes)
+
+    def symbol(self) -> str:
+        return _("the other run’s")
+
+    def is_active(self, position: int | np.ndarray | None) -> np.ndarray:
+        return super().is_active(position) & self.source.is_set(np.asarray(position))
 
 
 class Patch(CrossRunIntervention):
@@ -127,6 +146,19 @@ class PatchMean(CrossRunIntervention):
         if self.source_name:
             return _("{name} at its mean over {run}", name=self.component_label(), run=self.source_name)
         return _("{name} at its mean over the other run", name=self.component_label())
+
+
+def no_source_message() -> str:
+    """Return the error message for a patch without a second run."""
+    return _("a patch needs the values of a second run, and there is none: compare with one, or remove the patch")
+
+
+def source_too_short_message() -> str:
+    """Return the error message for patched tokens that were cut off."""
+    return _(
+        "the text exceeds the context window, so that patched tokens were cut off: remove the patches, or shorten "
+        "the text"
+    )
 
 
 KINDS = (Patch, PatchMean)

@@ -5,14 +5,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from explorer.errors import UserError
-from explorer.interventions.intervention import (
-    ForwardPassState,
-    Intervention,
-    InterventionHooks,
-    ModuleHook,
-    Text,
-    join_token_ids,
-)
+from explorer.interventions.intervention import ForwardPassState, Intervention, ModuleHook, Text, join_token_ids
 from explorer.translations import _
 from model.config import ModelConfig
 from model.layers.positions import RotaryPositionalEmbedding, rotary_frequencies, rotate_adjacent
@@ -21,11 +14,27 @@ from model.transformer_lm import TransformerLM
 SINUSOIDAL_BASE = 10000.0
 
 
-class PositionShiftHooks(InterventionHooks):
-    """Hooks of `PositionShift`: position m -> m + n, in closed form except for learned positions."""
+def angle_shift_hook(rope: RotaryPositionalEmbedding, amount: float) -> ModuleHook:
+    """Return the hook that adds the angles of `amount` positions to all rotary angles."""
+    offset = amount * rope.frequencies  # (F,) radians
+    return rope.angles, lambda module, inputs, angles: angles + offset.to(angles)
+
+
+class PositionShift(Intervention):
+    """A shift of all positions by the amount n: m -> m + n, in closed form except for learned positions."""
+
+    operation: ClassVar[str] = "shift"
+    order: ClassVar[int] = 10
+    max_amount: ClassVar[float] = 4096
+    is_integer: ClassVar[bool] = True
+    taps: ClassVar[tuple[str, ...]] = ("rope.angles", "position_embed")
+    is_everywhere: ClassVar[bool] = True
+
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        return _("positions shifted by {amount:,.0f}", amount=self.amount)
 
     def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        config, amount = lm.config, self.intervention.amount
+        config, amount = lm.config, self.amount
         if config.position == "rope":
             return [angle_shift_hook(rope, amount) for rope in (lm.rope, lm.local_rope) if rope is not None]
         if config.position == "sinusoidal":
@@ -47,49 +56,14 @@ class PositionShiftHooks(InterventionHooks):
         return [(lm.position_embedding, shift_learned)]
 
 
-def angle_shift_hook(rope: RotaryPositionalEmbedding, amount: float) -> ModuleHook:
-    """Return the hook that adds the angles of `amount` positions to all rotary angles."""
-    offset = amount * rope.frequencies()  # (F,) radians
-    return rope.angles, lambda module, inputs, angles: angles + offset.to(angles)
-
-
-class RopeBaseHooks(InterventionHooks):
-    """Hooks of `RopeBaseReplacement`: the angles of the same positions with another θ and the model's RoPE scaling.
+class RopeBaseReplacement(Intervention):
+    """Replacement of the base θ of rotary angles by the amount, with the model's RoPE scaling.
 
     The angles that layers with a window have of their own are not changed.
     """
 
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        before, after = lm.rope.frequencies(), lm.rope.frequencies(self.intervention.amount)
-
-        def replace_angles(module: nn.Module, inputs: tuple[Tensor], angles: Tensor) -> Tensor:
-            positions = (angles[..., :1].cpu().double() / before[0]).round()  # (B, T, 1): the first pair is the fastest
-            return (positions * after).to(angles)
-
-        return [(lm.rope.angles, replace_angles)]
-
-
-class PositionShift(Intervention):
-    """A shift of all positions by the amount."""
-
-    operation: ClassVar[str] = "shift"
-    order: ClassVar[int] = 10
-    hooks_class: ClassVar[type[InterventionHooks]] = PositionShiftHooks
-    max_amount: ClassVar[float] = 4096
-    is_integer: ClassVar[bool] = True
-    taps: ClassVar[tuple[str, ...]] = ("rope.angles", "position_embed")
-    is_everywhere: ClassVar[bool] = True
-
-    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        return _("positions shifted by {amount:,.0f}", amount=self.amount)
-
-
-class RopeBaseReplacement(Intervention):
-    """Replacement of the base θ of rotary angles by the amount."""
-
     operation: ClassVar[str] = "base"
     order: ClassVar[int] = 11
-    hooks_class: ClassVar[type[InterventionHooks]] = RopeBaseHooks
     min_amount: ClassVar[float] = 1
     max_amount: ClassVar[float] = 1e9
     taps: ClassVar[tuple[str, ...]] = ("rope.angles",)
@@ -98,6 +72,16 @@ class RopeBaseReplacement(Intervention):
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
         description = _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)
         return _("{change}, in layers without a window", change=description) if config.local_rope_theta else description
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        rope, before = lm.rope, lm.rope.frequencies
+        after = rotary_frequencies(self.amount, rope.d_head, rope.scaling, rope.rotary_dim)
+
+        def replace_angles(module: nn.Module, inputs: tuple[Tensor], angles: Tensor) -> Tensor:
+            positions = (angles[..., :1].cpu().double() / before[0]).round()  # (B, T, 1): the first pair is the fastest
+            return (positions * after).to(angles)
+
+        return [(rope.angles, replace_angles)]
 
 
 KINDS = (PositionShift, RopeBaseReplacement)

@@ -3,50 +3,11 @@
 from typing import ClassVar
 
 import numpy as np
-import torch
+from torch import Tensor
 
-from explorer.interventions.intervention import (
-    ForwardPassState,
-    Intervention,
-    InterventionEffect,
-    InterventionHooks,
-    ModuleHook,
-    Text,
-    TraceLike,
-    format_amount,
-    join_token_ids,
-    scale_selected,
-)
+from explorer.interventions.intervention import Intervention, Text, TraceLike, format_amount, join_token_ids
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
-from model.transformer_lm import TransformerLM
-
-
-class ScaleHooks(InterventionHooks):
-    """Hooks of `Scale` and `ZeroAblation`."""
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        def multiply(module, inputs, output):
-            return torch.where(
-                pass_context.selection_mask(self.intervention, output), output * self.intervention.factor, output
-            )
-
-        return [(module, multiply) for name, module in lm.taps.items() if self.intervention.affects(name)]
-
-
-class ScaleEffect(InterventionEffect):
-    """Multiplication of the value by a factor."""
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        factors = np.where(self.element_mask(value.shape), float(self.edit.factor), 1.0)
-        return value * factors, sizes * np.abs(factors)
-
-    def symbol(self) -> str:
-        return f"× {format_amount(self.edit.factor)}"
-
-    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
-        return scale_selected(self, x, position, self.edit.factor)
-
 
 # What is said of a factor of 0, of another, and of the mean. Of what does a sublayer's work, which speaks for itself:
 # the value's name in its layer, and whether it is one part -> the templates
@@ -72,16 +33,7 @@ SUBLAYERS = {
         N_("layer {layer} neuron {index}: mean"),
     ),
 }
-# of any other value: whether it is in a layer, and whether it is one part -> both templates
-VALUES = {
-    (False, False): (N_("{name} set to 0"), N_("{name} × {factor}")),
-    (False, True): (N_("{part} of {name} set to 0"), N_("{part} of {name} × {factor}")),
-    (True, False): (N_("{name} of layer {layer} set to 0"), N_("{name} of layer {layer} × {factor}")),
-    (True, True): (
-        N_("{part} of {name} of layer {layer} set to 0"),
-        N_("{part} of {name} of layer {layer} × {factor}"),
-    ),
-}
+OTHER_VALUE = (N_("{name} set to 0"), N_("{name} × {factor}"))
 
 
 class Scale(Intervention):
@@ -89,8 +41,6 @@ class Scale(Intervention):
 
     operation: ClassVar[str] = "scale"
     order: ClassVar[int] = 70
-    hooks_class: ClassVar[type[InterventionHooks]] = ScaleHooks
-    effect_class: ClassVar[type[InterventionEffect]] = ScaleEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 
@@ -101,11 +51,23 @@ class Scale(Intervention):
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
         if self.identity_key.replace(f"@{self.positions}", "") == ROTATION_OFF.identity_key:
             return _("rotation off")
-        layer, name, part = self.target_labels()
-        is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
-        off, scaled, *_mean = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
-        template = off if self.factor == 0 else scaled
-        return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
+        layer, name, _part = self.target_labels()
+        off, scaled, *_mean = SUBLAYERS.get((name, self.index is not None), OTHER_VALUE)
+        template, factor = off if self.factor == 0 else scaled, format_amount(self.factor)
+        return translate(template, name=self.target_text(), layer=layer, index=self.index, factor=factor)
+
+    def changed_value(self, value: Tensor) -> Tensor:
+        return value * self.factor
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        factors = np.where(self.element_mask(value.shape), float(self.factor), 1.0)
+        return value * factors, sizes * np.abs(factors)
+
+    def symbol(self) -> str:
+        return f"× {format_amount(self.factor)}"
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        return self.scale_selected(x, position, self.factor)
 
 
 class ZeroAblation(Scale):

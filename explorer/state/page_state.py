@@ -158,8 +158,6 @@ def parse_branches(text: str) -> Branches:
     Raises:
         UserError: the text is invalid, or has too many branches.
     """
-    if not isinstance(text, str):
-        raise UserError(_("branches are a text such as 12.7.300~beam:12.9, got {got!r:.80}", got=text))
     if (got := text.count(BRANCH_SEPARATOR) + 1) > MAX_BRANCHES:
         raise UserError(_("a prompt has at most {most} branches, got {got}", most=MAX_BRANCHES, got=got))
     return drop_oldest(tuple(map(Branch.parse, text.split(BRANCH_SEPARATOR)))) if text else ()
@@ -339,8 +337,6 @@ class PageState:
         Raises:
             UserError: the run is invalid.
         """
-        if not isinstance(state, Mapping):
-            raise UserError(_("the page’s state is an object, got {got!r:.80}", got=state))
         selection, run = Selection.parse(state), RunRequest.parse(state)
         began = min(parse_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")
@@ -444,12 +440,12 @@ COMMANDS: dict[str, Callable[[PageState, int, Mapping[str, Any]], PageState]] = 
 }
 
 
-def apply_command(state: PageState, position: int, command: Any) -> PageState:
+def apply_command(state: PageState, position: int, command: Mapping[str, Any]) -> PageState:
     """Return the state after a command such as {"kind": "take", "token": 812}.
 
     Raises:
         UserError: the command is invalid.
     """
-    if not isinstance(command, Mapping) or command.get("kind") not in list(COMMANDS):
+    if command.get("kind") not in COMMANDS:
         raise UserError(_("a move is one of {kinds}, got {got!r:.80}", kinds=", ".join(COMMANDS), got=command))
     return COMMANDS[command["kind"]](state, position, command)

@@ -122,8 +122,6 @@ def parse_pins(text: str) -> Pins:
     Raises:
         UserError: the text is invalid, or pairs cross each other.
     """
-    if not isinstance(text, str):
-        raise UserError(_("pairs of tokens are a text such as 3.4~7.9, got {got!r:.80}", got=text))
     matches = [PAIR.fullmatch(pair) for pair in text.split(SEPARATOR)] if text else []
     if None in matches or len(matches) > MAX_PINS:
         message = _("pairs of tokens are at most {most}, as in 3.4~7.9, got {got!r:.80}")

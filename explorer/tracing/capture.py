@@ -1,8 +1,7 @@
-"""Capture of a model's internal values: their shapes, a pass with hooks, and recomputation of its parts."""
+"""Capture of a model's internal values: their shapes, and a pass with hooks."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
 
@@ -13,39 +12,14 @@ from explorer.architecture.formulas import token_axes
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.interventions import Intervention
 from explorer.interventions.intervention import HEADS, KV_HEADS, index_axis
-from explorer.tracing.attribution import (
-    STEPS,
-    ablate,
-    estimate_macs,
-    num_ablation_runs,
-    num_job_units,
-    token_contributions,
-)
-from explorer.tracing.comparison import align_values, resolve_patches
-from explorer.tracing.forward_hooks import (
-    InterventionSession,
-    apply_interventions,
-    continue_tokens,
-    forward_hooks,
-    logit_and_log_probability,
-    mean_stream,
-    use_explicit_attention,
-)
-from explorer.tracing.jobs import Job, check_budget
-from explorer.tracing.model_registry import (
-    ModelFunctions,
-    ModelWeights,
-    get_model,
-    register_model_functions,
-    register_tokenizer,
-)
-from explorer.tracing.numpy_arrays import StoredWeights, as_array, as_unbatched_arrays
-from explorer.tracing.patching.experiment import PatchingExperiment
-from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS, make_setup
+from explorer.tracing.comparison import resolve_patches
+from explorer.tracing.forward_hooks import apply_interventions, forward_hooks, record_outputs, use_explicit_attention
+from explorer.tracing.model_registry import ModelWeights, get_model, register_model_facts, register_tokenizer
+from explorer.tracing.numpy_arrays import as_unbatched_arrays
 from explorer.tracing.token_ids import check_tokens
 from explorer.tracing.trace import LazyActivations, Trace
-from model.config import ModelConfig, num_parameters
-from model.layers.attention import KVCache, softcap
+from model.config import ModelConfig
+from model.layers.attention import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM, check_finite
 
@@ -126,75 +100,6 @@ def _names(config: ModelConfig) -> tuple[str, ...]:
     return *order[:first], *blocks, *order[first + len(block_names) :]
 
 
-class _StopForwardError(Exception):
-    """Raised to end a pass before values that are not needed."""
-
-
-def recompute_block(
-    lm: TransformerLM,
-    token_ids: Sequence[int],
-    interventions: Sequence[Intervention],
-    stored: Mapping[str, np.ndarray],
-    layer: int,
-    names: Collection[str],
-) -> dict[str, np.ndarray]:
-    """Recompute some values of a block as `capture` has them, by name.
-
-    Args:
-        stored: values of the pass, at least the input of the block.
-        names: of the values, in that block.
-    """
-    check_budget()
-    session, outputs = InterventionSession(lm, interventions), {}
-    session.pass_context.ids = list(token_ids)
-    taps = {module: name for name, module in lm.taps.items() if name in names}
-
-    def store_output(module, inputs, output):
-        outputs[taps[module]] = output
-        if len(outputs) == len(taps):
-            raise _StopForwardError
-
-    as_captured = use_explicit_attention(lm, [layer])
-    with (
-        session.active(),
-        forward_hooks(taps, store_output),
-        as_captured,
-        torch.inference_mode(),
-        suppress(_StopForwardError),
-    ):
-        positions = torch.arange(len(token_ids), device=lm.device)[None]
-        rope = lm.local_rope if lm.config.uses_local_rope(layer) else lm.rope
-        rotation = rope(positions) if rope else None
-        lm.blocks[layer](to_tensor(lm, stored[block_output_tap(lm.config, layer - 1)]), rotation, layer=layer)
-    return as_unbatched_arrays(outputs)
-
-
-def recompute_logits(
-    lm: TransformerLM,
-    token_ids: Sequence[int],
-    interventions: Sequence[Intervention],
-    final_norm: np.ndarray,
-    start: int,
-) -> np.ndarray:
-    """Recompute the logits after the positions from `start` on, (n, V).
-
-    Args:
-        final_norm: (n, D) the input of the unembedding there.
-    """
-    check_budget()
-    session = InterventionSession(lm, interventions)
-    session.pass_context.ids, session.pass_context.start = list(token_ids), start
-    with session.active(), torch.inference_mode():
-        logits = lm.logits(softcap(lm.lm_head(to_tensor(lm, final_norm)), lm.config.logit_cap))
-    check_finite(logits, lm.dtype)
-    return as_array(logits)[0]
-
-
-def to_tensor(lm: TransformerLM, value: np.ndarray) -> torch.Tensor:
-    """Convert a captured value to the model's type and device: (n, D) -> (1, n, D)."""
-    return torch.tensor(value, device=lm.device, dtype=lm.dtype)[None]
-
-
 # glibc hands large freed blocks back to the system until it has seen one of nearly 32 MB freed; from then on it keeps
 # what one capture frees for the next, which is spared thousands of page faults (man mallopt, M_MMAP_THRESHOLD).
 torch.empty(31 << 20, dtype=torch.uint8)
@@ -235,7 +140,7 @@ def capture(
     for intervention in interventions:
         intervention.check(config, lm.taps)
     interventions = resolve_patches(interventions, config, token_ids, tokenizer and tokenizer.vocabulary)
-    model, ids = register_model_functions(lm, make_model_functions), tuple(token_ids)
+    model, ids = register_model_facts(lm), tuple(token_ids)
     if trace_num_bytes(config, len(ids)) <= max_bytes:
         values, dtype = module_outputs(lm, ids, interventions, lm.taps)
     else:
@@ -243,8 +148,9 @@ def capture(
             stored, dtype = module_outputs(lm, ids, interventions, select_taps(lm, len(ids), max_bytes), lm.final_norm)
         values = LazyActivations(stored, tap_shapes(config, len(ids)), model, ids, interventions)
     vocabulary = tokenizer.vocabulary if tokenizer else id_labels(config.vocab_size)
-    metadata = {"edits": interventions, "model": model, "dtype": dtype, "training": get_model(model)[1].training}
-    metadata["diagnosis"] = get_model(model)[1].diagnosis
+    facts = get_model(model)[1]
+    metadata = {"edits": interventions, "model": model, "dtype": dtype}
+    metadata |= {"training": facts.training, "diagnosis": facts.diagnosis}
     if tokenizer:
         register_tokenizer(lm, tokenizer)
         metadata |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
@@ -268,22 +174,11 @@ def module_outputs(
         cache: with the keys and values of the tokens before these; the caller advances its length if the pass is
             ended.
     """
-    outputs: dict[str, torch.Tensor] = {}
-    names = {module: name for name, module in modules.items()}
-
-    def store_output(module, inputs, output):
-        outputs[names[module]] = output
-
-    def stop_forward(module, inputs, output):
-        raise _StopForwardError
-
-    last_modules = [last] if last else []
     with (
         apply_interventions(lm, interventions),
-        forward_hooks(names, store_output),
-        forward_hooks(last_modules, stop_forward),
+        record_outputs(modules) as outputs,
+        record_outputs({"last": last} if last else {}, stops=True),
         torch.inference_mode(),
-        suppress(_StopForwardError),
     ):
         lm(torch.tensor([token_ids], device=lm.device), cache)
     final = outputs[next(reversed(outputs))]
@@ -314,73 +209,7 @@ def select_taps(lm: TransformerLM, num_tokens: int, max_bytes: float) -> dict[st
     return {name: module for name, module in lm.taps.items() if name in selected}
 
 
-def make_model_functions(lm: TransformerLM) -> ModelFunctions:
-    """Return the functions that a trace calls for further results of the model."""
-    patching = PATCHING_FUNCTIONS | {"changed": rerun_with_patch}
-    recompute = recompute_block, recompute_logits
-    return ModelFunctions(
-        StoredWeights(lm),
-        ablation_job,
-        logit_and_log_probability,
-        token_contributions_job,
-        mean_stream,
-        continue_tokens,
-        *recompute,
-        patching,
-    )
-
-
-def ablation_job(
-    lm: TransformerLM,
-    token_ids: Sequence[int],
-    interventions: Sequence[Intervention],
-    position: int,
-    token_id: int,
-    operation: str,
-) -> Job:
-    """Return the job that runs `explorer.tracing.attribution.ablate`."""
-    args = tuple(token_ids), tuple(interventions), position, token_id, operation
-    key = "ablation", register_model_functions(lm, make_model_functions), *args
-    return Job(
-        key,
-        lambda: ablate(lm, *args),
-        num_ablation_runs(lm),
-        estimate_macs(lm, len(token_ids) if operation == "mean" else position + 1),
-    )
-
-
-def token_contributions_job(
-    lm: TransformerLM,
-    token_ids: Sequence[int],
-    interventions: Sequence[Intervention],
-    position: int,
-    token_id: int,
-    contrast_id: int | None,
-) -> Job:
-    """Return the job that runs `explorer.tracing.attribution.token_contributions`."""
-    args = tuple(token_ids), tuple(interventions), position, token_id, contrast_id
-    num_passes = num_job_units(position) + 2 * STEPS  # a gradient costs twice as much again
-    macs = num_passes * (position + 1) * num_parameters(lm.config)
-    key = "token_contributions", register_model_functions(lm, make_model_functions), *args
-    return Job(key, lambda: token_contributions(lm, *args), num_job_units(position), macs)
-
-
 @cache
 def id_labels(vocab_size: int) -> tuple[str, ...]:
     """Return token ids as texts, for a model without a tokenizer."""
     return tuple(map(str, range(vocab_size)))
-
-
-def rerun_with_patch(
-    lm: TransformerLM, experiment: PatchingExperiment, direction: str, intervention: Intervention
-) -> np.ndarray:
-    """Return every metric of an ordinary run with one value patched from the other run, (M,).
-
-    Denoising patches the corrupted run, noising the clean run.
-    """
-    setup = make_setup(lm, experiment, direction)
-    source = capture(lm, setup.source_ids)
-    partners = tuple(range(len(source))) if setup.partners is None else setup.partners
-    patch = replace(intervention, source=align_values(partners, source[intervention.tap], tuple(setup.target_ids)))
-    logits = capture(lm, setup.target_ids, [patch])["logits"]
-    return setup.measure_all(torch.tensor(logits)[None])[:, 0].numpy()

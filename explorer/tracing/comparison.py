@@ -9,6 +9,7 @@ from explorer.architecture.formulas import token_axes
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, PatchMean, index_axis
 from explorer.interventions.intervention import HEADS, KV_HEADS
+from explorer.interventions.patch import PatchValues, no_source_message, source_too_short_message
 from explorer.state.token_alignment import Alignment, Partners, Pins, align_tokens
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -66,10 +67,7 @@ class Comparison:
 
     def take_aligned(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Reorder an axis over the tokens of run B to the tokens of run A; NaN for gaps."""
-        indices = np.array([-1 if partner is None else partner for partner in self.alignment.partners])
-        aligned = np.take(values, indices, axis=axis)
-        gaps = np.expand_dims(indices < 0, tuple(range(1, aligned.ndim - (axis % aligned.ndim))))
-        return np.where(gaps, np.nan, aligned) if gaps.any() else aligned
+        return take_or_nan(values, self.alignment.partners, axis)
 
     @property
     def prompt_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -83,43 +81,14 @@ class Comparison:
         return self.alignment.kind != "none"
 
 
+def take_or_nan(values: np.ndarray, indices: Sequence[int | None], axis: int) -> np.ndarray:
+    """Return the values at some indices of an axis; NaN for None."""
+    widths = [(0, int(i == axis % values.ndim)) for i in range(values.ndim)]
+    with_nan = np.pad(values, widths, constant_values=np.nan)  # the last of the axis
+    return np.take(with_nan, [-1 if index is None else index for index in indices], axis)
+
+
 BY_QUERY_AND_KEY = "attn.pattern"  # the end of names of values whose last axis counts tokens, too
-
-
-@dataclass(frozen=True, eq=False)
-class PatchValues:
-    """The values that a patch sets.
-
-    Attributes:
-        values: (…, P, N) float32 for the first P positions; NaN at positions that are not patched.
-        prompt: ids of the P tokens that they were read for.
-    """
-
-    values: np.ndarray
-    prompt: tuple[int, ...]
-
-    def rows(self, start: int, length: int, width: int) -> np.ndarray:
-        """Return the values from position `start` on, (…, length, width).
-
-        NaN after the last position; attention weights are 0 for keys after the prompt.
-        """
-        rows = np.full((*self.values.shape[:-2], length, width), np.nan, dtype=np.float32)
-        overlap = self.values[..., start : start + length, :width]
-        rows[..., : overlap.shape[-2], :] = 0
-        rows[..., : overlap.shape[-2], : overlap.shape[-1]] = overlap
-        return rows
-
-    def is_set(self, positions: np.ndarray) -> np.ndarray:
-        """Return for each position, in an array of any shape, whether it is patched."""
-        filled = np.isfinite(self.values).all(axis=-1).reshape(-1, self.values.shape[-2]).all(axis=0)  # (P,)
-        within = positions < len(filled)
-        return within & filled[np.where(within, positions, 0)]
-
-    def check(self, token_ids: Sequence[int]):
-        """Raise UserError if a run does not start with the tokens that the values were read for."""
-        count = min(len(token_ids), len(self.prompt))
-        if tuple(token_ids[:count]) != self.prompt[:count]:
-            raise UserError(source_too_short_message())
 
 
 def resolve_patches(
@@ -179,8 +148,7 @@ def align_values(partners: Partners, value: np.ndarray, prompt: tuple[int, ...])
 
     NaN at positions without an aligned one.
     """
-    indices = np.array([-1 if partner is None else partner for partner in partners])
-    return PatchValues(np.where((indices < 0)[:, None], np.nan, value[..., indices, :]).astype(np.float32), prompt)
+    return PatchValues(take_or_nan(value, partners, -2).astype(np.float32), prompt)
 
 
 def align_source_run(
@@ -248,17 +216,4 @@ def whole_patterns_only_message(length: int, other_length: int) -> str:
         "tokens: patch z, q or k of the head instead",
         own=length,
         others=other_length,
-    )
-
-
-def no_source_message() -> str:
-    """Return the error message for a patch without a second run."""
-    return _("a patch needs the values of a second run, and there is none: compare with one, or remove the patch")
-
-
-def source_too_short_message() -> str:
-    """Return the error message for patched tokens that were cut off."""
-    return _(
-        "the text exceeds the context window, so that patched tokens were cut off: remove the patches, or shorten "
-        "the text"
     )

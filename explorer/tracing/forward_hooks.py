@@ -1,8 +1,8 @@
-"""Forward hooks, interventions in a model's passes, and next tokens, continuations and mean stream of such a run."""
+"""Forward hooks, interventions in a model's passes, and what such a pass is run for besides a capture."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -10,16 +10,18 @@ import numpy as np
 import torch
 from torch import nn
 
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, sort_interventions
 from explorer.interventions.intervention import ForwardPassState
+from explorer.interventions.patch import PatchValues, no_source_message
 from explorer.state.generation_settings import GenerationSettings
-from explorer.tracing.comparison import PatchValues, no_source_message
 from explorer.tracing.jobs import check_budget
-from explorer.tracing.model_registry import find_model, get_identity
-from explorer.tracing.numpy_arrays import StoredWeights
+from explorer.tracing.model_registry import find_model, get_identity, get_model
+from explorer.tracing.numpy_arrays import StoredWeights, as_array, as_unbatched_arrays
 from explorer.tracing.weight_matrices import direction_unit_vector
 from model.generation import generate
+from model.layers.attention import softcap
 from model.transformer_lm import TransformerLM, check_finite
 
 
@@ -43,6 +45,29 @@ def forward_hooks(modules: Collection[nn.Module], hook: Callable) -> Iterator[No
     finally:
         for module in modules:
             module._forward_hooks.pop(key, None)
+
+
+@contextmanager
+def record_outputs(modules: Mapping[str, nn.Module], stops: bool = False) -> Iterator[dict[str, torch.Tensor]]:
+    """Record the outputs of modules by name, in the order in which they are computed, while the block runs.
+
+    Args:
+        stops: end the block once all of them have run: values after them are not needed.
+    """
+    outputs: dict[str, torch.Tensor] = {}
+    names = {module: name for name, module in modules.items()}
+
+    def store_output(module, inputs, output):
+        outputs[names[module]] = output
+        if stops and len(outputs) == len(names):
+            raise _StopForwardError
+
+    with suppress(_StopForwardError), forward_hooks(names, store_output):
+        yield outputs
+
+
+class _StopForwardError(Exception):
+    """Raised to end a pass before values that are not needed."""
 
 
 @contextmanager
@@ -76,15 +101,9 @@ class InterventionSession:
             direction_unit_vector, lm.config, StoredWeights(lm).__getitem__, mean_stream=partial(mean_stream, lm)
         )
         self.lm, self.pass_context = lm, ForwardPassState(sort_interventions(interventions, lm.config), unit_vector)
-        hooks = [intervention.hooks_class(intervention) for intervention in self.pass_context.edits]
-        module_hooks = [
-            module_hook
-            for intervention_hooks in hooks
-            for module_hook in intervention_hooks.hooks(lm, self.pass_context)
-        ]
-        self.module_hooks = module_hooks + [
-            observer for intervention_hooks in hooks for observer in intervention_hooks.observers(lm, self.pass_context)
-        ]
+        edits = self.pass_context.edits
+        self.module_hooks = [hook for edit in edits for hook in edit.hooks(lm, self.pass_context)]
+        self.module_hooks += [observer for edit in edits for observer in edit.observers(lm, self.pass_context)]
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -147,6 +166,27 @@ def logit_and_log_probability(
     return torch.stack((logits[token_id], logits.log_softmax(-1)[token_id])).numpy()
 
 
+MAX_CACHED_OUTCOMES = 512  # of all models together
+
+
+@lru_cache(MAX_CACHED_OUTCOMES)
+def cached_logit_and_log_probability(
+    identity: Hashable,
+    token_ids: tuple[int, ...],
+    interventions: tuple[Intervention, ...],
+    position: int,
+    token_id: int,
+) -> np.ndarray:
+    """Return the result of `logit_and_log_probability`, cached.
+
+    Raises:
+        ModelUnloadedError: the model has been unloaded.
+    """
+    outcome = logit_and_log_probability(get_model(identity)[0], token_ids, interventions, position, token_id)
+    outcome.flags.writeable = False
+    return outcome
+
+
 def next_token_logits(
     lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int
 ) -> torch.Tensor:
@@ -163,6 +203,62 @@ def next_token_logits(
         logits = lm(ids, last_only=needs_only_last_logits(interventions, length, position))
     check_finite(logits[0, position - length], lm.dtype)
     return logits[0, position - length].cpu().double()
+
+
+def recompute_block(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    stored: Mapping[str, np.ndarray],
+    layer: int,
+    names: Collection[str],
+) -> dict[str, np.ndarray]:
+    """Recompute some values of a block as `capture` has them, by name.
+
+    Args:
+        stored: values of the pass, at least the input of the block.
+        names: of the values, in that block.
+    """
+    check_budget()
+    session = InterventionSession(lm, interventions)
+    session.pass_context.ids = list(token_ids)
+    with (
+        session.active(),
+        record_outputs({name: module for name, module in lm.taps.items() if name in names}, stops=True) as outputs,
+        use_explicit_attention(lm, [layer]),
+        torch.inference_mode(),
+    ):
+        positions = torch.arange(len(token_ids), device=lm.device)[None]
+        rope = lm.local_rope if lm.config.uses_local_rope(layer) else lm.rope
+        rotation = rope(positions) if rope else None
+        lm.blocks[layer](to_tensor(lm, stored[block_output_tap(lm.config, layer - 1)]), rotation, layer=layer)
+    return as_unbatched_arrays(outputs)
+
+
+def recompute_logits(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    final_norm: np.ndarray,
+    start: int,
+) -> np.ndarray:
+    """Recompute the logits after the positions from `start` on, (n, V).
+
+    Args:
+        final_norm: (n, D) the input of the unembedding there.
+    """
+    check_budget()
+    session = InterventionSession(lm, interventions)
+    session.pass_context.ids, session.pass_context.start = list(token_ids), start
+    with session.active(), torch.inference_mode():
+        logits = lm.logits(softcap(lm.lm_head(to_tensor(lm, final_norm)), lm.config.logit_cap))
+    check_finite(logits, lm.dtype)
+    return as_array(logits)[0]
+
+
+def to_tensor(lm: TransformerLM, value: np.ndarray) -> torch.Tensor:
+    """Convert a captured value to the model's type and device: (n, D) -> (1, n, D)."""
+    return torch.tensor(value, device=lm.device, dtype=lm.dtype)[None]
 
 
 MAX_CACHED_CONTINUATIONS = 256  # each some ids

@@ -18,7 +18,6 @@ import torch
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention
 from explorer.tracing import jobs, zero_gpu
-from explorer.tracing.capture import make_model_functions
 from explorer.tracing.comparison import resolve_patches
 from explorer.tracing.diagnosis_report import load_diagnosis_report
 from explorer.tracing.jobs import RESULTS, Job, JobSteps, check_budget, compute_once
@@ -30,7 +29,8 @@ from explorer.tracing.model_catalog import (
     require_memory,
     weight_num_bytes,
 )
-from explorer.tracing.model_registry import ModelFunctions, get_identity, register_model, register_model_functions
+from explorer.tracing.model_registry import ModelFacts, get_identity, register_model, register_model_facts
+from explorer.tracing.numpy_arrays import StoredWeights
 from explorer.tracing.token_ids import retokenize
 from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.training_history import checkpoints_of_training, load_training_history, model_name
@@ -146,11 +146,11 @@ class ModelLibrary:
         return register_model(lm, identity), tokenizer
 
     def identity(self, lm: TransformerLM) -> Hashable:
-        """Register the functions of a model of this library and return its identity.
+        """Register the facts of a model of this library and return its identity.
 
         See `explorer.tracing.model_registry`.
         """
-        return register_model_functions(lm, self._make_services)
+        return register_model_facts(lm, self._make_facts)
 
     def has(self, checkpoint: str) -> bool:
         """Return True if the model is loaded, as its files are now."""
@@ -188,8 +188,8 @@ class ModelLibrary:
             "results_limit": jobs.RESULTS.limit,
         }
 
-    def _make_services(self, lm: TransformerLM) -> ModelFunctions:
-        """Return the functions of a model, with its training history, its diagnosis and its other checkpoints.
+    def _make_facts(self, lm: TransformerLM) -> ModelFacts:
+        """Return the weights of a model, with its training history, its diagnosis and its other checkpoints.
 
         They refer to the library weakly, since the library holds them.
         """
@@ -203,7 +203,7 @@ class ModelLibrary:
                 raise ReferenceError("the library that this model came from is gone, and with it its training's others")
             return method(*args)
 
-        return replace(make_model_functions(lm), training=training, diagnosis=load_diagnosis_report(folder), read=read)
+        return ModelFacts(StoredWeights(lm), training, load_diagnosis_report(folder), read)
 
     def model_and_trace(
         self, checkpoint: str, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...] = ()

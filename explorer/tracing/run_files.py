@@ -15,8 +15,8 @@ from safetensors.numpy import save_file
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, parse_interventions
-from explorer.tracing.capture import make_model_functions, tap_shapes
-from explorer.tracing.model_registry import ModelUnloadedError, ModelWeights, find_model, register_model_functions
+from explorer.tracing.capture import tap_shapes
+from explorer.tracing.model_registry import ModelUnloadedError, ModelWeights, find_model, register_model_facts
 from explorer.tracing.trace import LazyActivations, Trace
 from explorer.translations import _
 from model.checkpoint import write_atomically
@@ -184,7 +184,7 @@ def resolve_model_identity(metadata: Mapping[str, Any], config: ModelConfig, lm:
             and weights_fingerprint(ModelWeights(identity)) == metadata["weights"]
         )
         return identity if is_same else ("saved", str(metadata["weights"]))
-    identity = register_model_functions(lm, make_model_functions)
+    identity = register_model_facts(lm)
     if lm.config != config or weights_fingerprint(ModelWeights(identity)) != metadata["weights"]:
         raise ModelMismatchError
     return identity

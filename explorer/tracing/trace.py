@@ -15,13 +15,30 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from explorer.interventions import Intervention
+from explorer.interventions import DirectionSpec, Intervention, Prompts
+from explorer.state.generation_settings import GenerationSettings
+from explorer.tracing.attribution import (
+    STEPS,
+    ablate,
+    estimate_macs,
+    num_ablation_runs,
+    num_job_units,
+    token_contributions,
+)
 from explorer.tracing.diagnosis_report import DiagnosisReport
+from explorer.tracing.forward_hooks import (
+    cached_logit_and_log_probability,
+    continue_tokens,
+    mean_stream,
+    recompute_block,
+    recompute_logits,
+)
+from explorer.tracing.jobs import MAX_CLICK_MACS, Job, get_or_run
 from explorer.tracing.lru_cache import LRUCache
-from explorer.tracing.model_registry import ModelComputations, get_model
+from explorer.tracing.model_registry import get_model
 from explorer.tracing.training_history import TrainingHistory
-from explorer.tracing.weight_matrices import Matrix
-from model.config import ModelConfig
+from explorer.tracing.weight_matrices import Matrix, direction_unit_vector
+from model.config import ModelConfig, num_parameters
 from model.tokenizer import MergeRules
 
 CHUNK_BYTES = 16 << 20  # of logits read at a time
@@ -306,8 +323,8 @@ class LazyActivations(Mapping):
         return Logits(self.token_ids, vocab_size, self._logit_rows, self._logit_row, self.summary)
 
     def _logit_rows(self, start: int, stop: int) -> np.ndarray:
-        lm, functions = get_model(self.model, "logits")
-        return functions.recompute_logits(lm, self.token_ids, self.edits, self.stored["final_norm"][start:stop], start)
+        lm = get_model(self.model, "logits")[0]
+        return recompute_logits(lm, self.token_ids, self.edits, self.stored["final_norm"][start:stop], start)
 
     def _logit_row(self, position: int) -> np.ndarray:
         rows = _VALUE_CACHE.get((self._cache_id, "logits", position), lambda: self._logit_rows(position, position + 1))
@@ -329,12 +346,12 @@ class LazyActivations(Mapping):
 
     def _compute_block(self, name: str, names: list[str]) -> Mapping[str, np.ndarray]:
         """Recompute some values of the block that has the value `name`."""
-        lm, functions = get_model(self.model, name)
-        return functions.recompute_block(lm, self.token_ids, self.edits, self.stored, int(name.split(".")[1]), names)
+        lm = get_model(self.model, name)[0]
+        return recompute_block(lm, self.token_ids, self.edits, self.stored, int(name.split(".")[1]), names)
 
 
 @dataclass(frozen=True, eq=False)
-class Trace(ModelComputations):
+class Trace:
     """The captured values of one forward pass, by name, without the model that ran: it can be pickled.
 
     Each trace equals only itself, so that results can be cached by trace.
@@ -508,6 +525,108 @@ class Trace(ModelComputations):
     def is_lazy(self) -> bool:
         """True if values inside blocks are computed on access (see `explorer.tracing.trace`)."""
         return isinstance(self.values, LazyActivations)
+
+    def ablate(
+        self,
+        position: int,
+        token_id: int,
+        interventions: tuple[Intervention, ...] = (),
+        max_wait_macs: float = MAX_CLICK_MACS,
+        operation: str = "zero",
+    ) -> np.ndarray:
+        """Compute a token's log-probability after a position with each component ablated.
+
+        See `explorer.tracing.attribution`.
+
+        Args:
+            interventions: of all these runs besides the trace's own.
+            max_wait_macs: largest cost that a page request waits for, in multiply-accumulates.
+            operation: "zero" or "mean".
+
+        Raises:
+            ValueError: no model ran.
+            ModelUnloadedError: the model has been unloaded.
+            ResultNotReadyError: a page request does not wait for it, and it is not cached.
+        """
+        if self.model is None:
+            raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
+        lm = get_model(self.model)[0]
+        args = self.token_ids, (*self.edits, *interventions), position, token_id, operation
+        macs = estimate_macs(lm, len(self) if operation == "mean" else position + 1)
+        job = Job(("ablation", self.model, *args), lambda: ablate(lm, *args), num_ablation_runs(lm), macs)
+        return get_or_run(job, max_wait_macs)
+
+    def logit_and_log_probability(
+        self,
+        position: int,
+        token_id: int,
+        interventions: tuple[Intervention, ...] = (),
+        token_ids: tuple[int, ...] | None = None,
+    ) -> np.ndarray:
+        """Compute logit and ln p of a token after a position, (2,), in a run with these interventions.
+
+        They replace the trace's own interventions.
+
+        Args:
+            token_ids: of that run; None for the trace's.
+
+        Raises:
+            ValueError: no model ran.
+            ModelUnloadedError: the model has been unloaded.
+        """
+        if self.model is None:
+            raise ValueError("what another run gives its model must compute, and this trace knows none: use capture()")
+        return cached_logit_and_log_probability(
+            self.model, token_ids or self.token_ids, interventions, position, token_id
+        )
+
+    def token_contributions(self, position: int, token_id: int, contrast_id: int | None) -> Mapping[str, np.ndarray]:
+        """Compute the contribution of each token (see `explorer.tracing.attribution.token_contributions`).
+
+        Raises:
+            ValueError: no model ran.
+            ModelUnloadedError: the model has been unloaded.
+            ResultNotReadyError: a page request does not wait for it, and it is not cached.
+        """
+        if self.model is None:
+            raise ValueError("gradients run the model again, and this trace knows none: make it with capture()")
+        lm = get_model(self.model)[0]
+        args = self.token_ids, self.edits, position, token_id, contrast_id
+        num_units = num_job_units(position)
+        macs = (num_units + 2 * STEPS) * (position + 1) * num_parameters(lm.config)  # a gradient costs 2 passes more
+        key = "token_contributions", self.model, *args
+        return get_or_run(Job(key, lambda: token_contributions(lm, *args), num_units, macs))
+
+    def direction(self, spec: DirectionSpec) -> np.ndarray:
+        """Return a direction of the model as a unit vector, (D,) float64; raises like `direction_unit_vector`."""
+
+        def mean_stream_of_model(layer: int, prompts: Prompts) -> np.ndarray:
+            return mean_stream(get_model(self.model)[0], layer, prompts)
+
+        return direction_unit_vector(self.config, lambda name: self.weights[name], spec, mean_stream_of_model)
+
+    def continue_tokens(self, count: int, settings: GenerationSettings) -> tuple[int, ...]:
+        """Return the ids of the tokens with which the model continues this run."""
+        return continue_tokens(get_model(self.model)[0], self.token_ids, self.edits, count, settings)
+
+    def at_training_steps(self) -> dict[int, tuple[Any, "Trace"]]:
+        """Return this run, with the same interventions, by the model at every saved step of its training.
+
+        Step -> the model, to be kept alive while its trace reads weights, and the trace; for the trace's own step,
+        the trace itself. Empty if the training has no saved steps.
+
+        Raises:
+            ModelUnloadedError: the trace's model has been unloaded.
+            CheckpointError: the checkpoint of another step cannot be loaded.
+            BudgetExceededError: it is more than one response may compute.
+        """
+        if self.training is None or not self.training.snapshots:
+            return {}
+        lm, facts = get_model(self.model)
+        return {
+            step: (lm, self) if name == self.training.checkpoint else facts.read(name, self.token_ids, self.edits)
+            for step, name in self.training.snapshots.items()
+        }
 
 
 MAX_RESULTS_PER_TRACE = 8  # each has a few numbers per component

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from explorer.architecture.residual_stream import output_norm
 from explorer.errors import UserError
@@ -54,8 +55,6 @@ def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """
     if x.dtype != weight.dtype:
         return x @ weight.T
-    import torch
-
     x, weight = np.ascontiguousarray(x), np.ascontiguousarray(weight)  # what runs backwards ends the process in DLPack
     return (torch.from_dlpack(x) @ torch.from_dlpack(weight).T).numpy()
 

@@ -13,9 +13,18 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import head_value_label
-from explorer.views.style import RESIDUAL, SELECTED, figure, position_labels, token_axis, window_around
+from explorer.views.style import (
+    RESIDUAL,
+    SELECTED,
+    cell_frame,
+    figure,
+    position_labels,
+    row_band,
+    token_axis,
+    window_around,
+)
 from explorer.views.verification import verify_captured
-from explorer.views.view import BINS, Panel, View, make_no_difference_reason
+from explorer.views.view import BINS, Panel, View
 
 MAX_COLUMNS, MAX_CELLS = 1024, 3 << 17
 
@@ -71,7 +80,10 @@ def captured_value_heatmap(
     else:
         labels, columns = DIMENSIONS, np.array(column_range)
         xaxis = {"title": {"text": labels.title(column_range, width)}, "showgrid": False}
-    fig = figure(
+    frames = [] if query is None else [row_band(query)]
+    if query is not None and dim is not None and dim < width:
+        frames.append(cell_frame(query, dim))
+    return figure(
         go.Heatmap(
             x=columns,
             y=position_labels(trace.tokens),
@@ -94,13 +106,8 @@ def captured_value_heatmap(
             **token_axis(trace.tokens, _("token"), visible=visible_rows),
             "range": [visible_rows[-1] + 0.5, visible_rows[0] - 0.5],
         },
+        shapes=frames,
     )
-    if query is not None:
-        fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-        if dim is not None and dim < width:
-            corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
-            fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
-    return fig
 
 
 def has_key_columns(tap: str) -> bool:
@@ -209,7 +216,7 @@ VIEW = View(
             name="histogram",
             title=N_("How its values are spread"),
             draw=lambda trace, s: captured_value_histogram(trace, s.tap, s.head, s.query),
-            no_difference_reason=make_no_difference_reason(BINS),
+            no_difference_reason=BINS,
             inspect=lambda trace, s, point: histogram_share(
                 trace, s.tap, s.head, get_item((None, s.query), point.coordinate("curve")), point.coordinate("item")
             ),

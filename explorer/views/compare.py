@@ -1,37 +1,21 @@
 """Compare view: the differences of two runs."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    LogitAttribution,
-    component_contribution,
-    direct_logit_attribution,
-    has_intervention_additions,
-)
-from explorer.analysis.next_token import (
-    kl_divergence,
-    mean_text_loss,
-    text_loss,
-    token_probability,
-)
-from explorer.analysis.residual import residual_stages
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.next_token import kl_divergence, mean_text_loss, text_loss
 from explorer.analysis.run_difference import (
     first_difference,
     head_attention_distance,
     head_distances,
     next_token_probabilities,
-    relative_stream_distance,
+    next_token_probability,
     residual_distance,
-    surprisal_difference,
     surprisal_gap,
 )
-from explorer.analysis.run_difference import next_token_probabilities as probabilities
-from explorer.errors import PointNotFoundError
+from explorer.architecture.residual_stream import stream_tap_patterns
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
-    format_contribution,
     format_factor,
     format_number,
     format_signed,
@@ -39,7 +23,6 @@ from explorer.explain.notation import (
     join_names,
     quote_token,
 )
-from explorer.explain.source_code import SourceLine
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
@@ -47,99 +30,22 @@ from explorer.tracing.training_history import model_name, step_label, training_s
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.shared_plots import (
-    BAR_NUMBERS,
-    MAX_BAR_LABELS,
-    bar_token_axis,
-    component_bar_data,
-    component_keys,
-    probability_bars,
+from explorer.views.run_difference_figures import (
+    attribution_arguments_of_both_runs,
+    contribution_difference_bars,
+    inspect_component_difference,
+    inspect_next_token_probability,
+    likeliest_ids,
+    next_token_comparison,
+    raise_if_unaligned,
+    residual_distance_map,
+    surprisal_difference_bars,
 )
-from explorer.views.style import (
-    RESIDUAL,
-    SELECTED,
-    click_layers,
-    figure,
-    frame_head,
-    head_map_axes,
-    label,
-    note_above,
-    position_labels,
-    stage_axis,
-    token_axis,
-)
-from explorer.views.two_run_figures import (
-    NoDifferenceError,
-    likeliest_tokens_sentence,
-    replaced_word_sentence,
-    selection_in_other_run,
-)
+from explorer.views.shared_plots import head_map
+from explorer.views.style import figure, label, named_axis, row_line
+from explorer.views.two_run_figures import NoDifferenceError, likeliest_tokens_sentence, replaced_word_sentence
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
-
-MAX_RELATIVE_DISTANCE = 1.0  # end of the colour scale, in multiples of B's norm
-
-
-def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
-    """Draw the distance of the residual streams of aligned tokens (column) at every stage (row).
-
-    Raises:
-        NoDifferenceError: the streams have different widths, or the models different numbers of layers.
-    """
-    trace = comparison.trace
-    if trace.config.d_model != comparison.other.config.d_model:
-        raise NoDifferenceError(
-            _("The streams of A and B have different widths: they cannot be compared number by number.")
-        )
-    stage_list = residual_stages(trace)
-    if not all(stage.tap in comparison.other for stage in stage_list):
-        raise NoDifferenceError(_("A and B have different numbers of layers, so their stages cannot be compared."))
-    values = relative_stream_distance(comparison)  # (S, T)
-    raise_if_unaligned(values)
-    largest = float(np.nanmax(values, initial=0.0))
-    scale = _("distance ÷ B’s length")
-    if largest > MAX_RELATIVE_DISTANCE:
-        scale = _("distance ÷ B’s length (colours end at 1)")
-    fig = figure(
-        go.Heatmap(
-            x=position_labels(trace.tokens),
-            y=[stage.name for stage in stage_list],
-            z=values,
-            zmin=0,
-            zmax=min(largest, MAX_RELATIVE_DISTANCE) or MAX_RELATIVE_DISTANCE,
-            autocolorscale=True,
-            customdata=click_layers(stage_list, len(trace)),
-            hovertemplate=_("token %{x}, stream at %{y}<br>distance ÷ B’s length: %{z:.3g}<extra></extra>"),
-            hoverongaps=False,
-            colorbar={"title": {"text": scale, "side": "right"}},
-        ),
-        alt=_(
-            "How far apart the residual streams of A and B are, {tokens} tokens at {stages} stages: at most {most} "
-            "times the length of B’s.",
-            tokens=len(trace),
-            stages=len(stage_list),
-            most=format_number(largest),
-        ),
-        xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=32)},
-        yaxis=stage_axis(stage_list),
-        annotations=note_above(_("A changed resid_pre shows one row later."))
-        if any(map(changes_between_layers, comparison.runs))
-        else [],
-    )
-    return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
-
-
-def changes_between_layers(trace: Trace) -> bool:
-    """Return whether an intervention changes what a layer reads, after the row of the layer before it."""
-    return any(edit.tap.endswith(".resid_pre") and edit.tap != "blocks.0.resid_pre" for edit in trace.edits)
-
-
-def raise_if_unaligned(values: np.ndarray):
-    """Raise a NoDifferenceError if a comparison has no numbers, as no tokens are aligned."""
-    if np.isnan(values).all():
-        raise NoDifferenceError(
-            _("No token of B is aligned with one of A. View them one at a time, or align two tokens.")
-        )
 
 
 def head_attention_difference_map(comparison: Comparison, layer: int, head: int) -> go.Figure:
@@ -151,22 +57,16 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
     shapes = {(run.config.num_layers, run.config.num_heads) for run in comparison.runs}
     if len(shapes) > 1:
         raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
+    raise_if_unaligned(comparison)
     values = head_distances(comparison)  # (L, H)
-    raise_if_unaligned(values)
     largest_index = most_different_head(values)
-    fig = figure(
-        go.Heatmap(
-            z=values,
-            zmin=0,
-            zmax=float(values[largest_index]) or 1,
-            autocolorscale=True,
-            text=[[f"{value:.2f}" for value in row] for row in values],
-            texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=_("layer %{y} head %{x}<br>distance %{z:.3g}<extra></extra>"),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": {"text": _("Jensen-Shannon distance, mean of queries"), "side": "right"}},
-        ),
+    return head_map(
+        values,
+        (layer, head),
+        colours=(0, float(values[largest_index]) or 1),
+        scale=_("Jensen-Shannon distance, mean of queries"),
+        hover=_("layer %{y} head %{x}<br>distance %{z:.3g}<extra></extra>"),
+        format_cell="{:.2f}".format,
         alt=_(
             "How different the patterns of {count} heads are in A and B, from 0 (the same) to 1: most, {distance}, "
             "layer {layer} head {head}.",
@@ -175,9 +75,7 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        **head_map_axes(),
     )
-    return frame_head(fig, layer, head)
 
 
 def most_different_head(distances: np.ndarray) -> tuple[int, int]:
@@ -237,7 +135,7 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
     Facts that differ are coloured, probabilities by their size.
     """
     facts_a, facts_b = (run_facts(run) for run in comparison.runs)
-    probs_a, probs_b = probabilities(comparison, query)
+    probs_a, probs_b = next_token_probabilities(comparison, query)
     token_ids = likeliest_ids(probs_a, probs_b)[:NUM_TOKENS]
     loss = mean_text_loss(comparison.trace) - mean_text_loss(comparison.other)
     rows = [(facts_a[name], facts_b[name], "") for name in facts_a]
@@ -270,21 +168,8 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
             tokens=join_names(token_names),
         ),
         xaxis={"side": "top", "showgrid": False},
-        yaxis={
-            "autorange": "reversed",
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "tickfont": {"size": 12},
-        },
-        shapes=[
-            {
-                "type": "line",
-                **{"x0": 0, "x1": 1, "xref": "paper", "y0": NUM_FACTS - 0.5, "y1": NUM_FACTS - 0.5},
-                "line": {"color": RESIDUAL, "width": 1},
-            }
-        ],
+        yaxis=named_axis(names, autorange="reversed", zeroline=False, tickfont={"size": 12}),
+        shapes=[row_line(NUM_FACTS - 0.5)],
     )
 
 
@@ -298,226 +183,16 @@ def inspect_fact(
     comparison: Comparison, query: int, point: ClickedPoint
 ) -> Derivation | tuple[Derivation | None, ...] | None:
     """Derive the clicked loss or probability, of a difference both; None for what is not computed."""
-    token_ids = likeliest_ids(*probabilities(comparison, query))[:NUM_TOKENS]
+    token_ids = likeliest_ids(*next_token_probabilities(comparison, query))[:NUM_TOKENS]
     row = get_item((*[None] * NUM_FACTS, *token_ids), point.row)
     get_item(COLUMNS, point.column)
     if row is None and point.row != LOSS_ROW:
         return None
     derivations = [
-        text_loss(run) if row is None else derive_next_token_probability(comparison, query, int(row), run)
+        text_loss(run) if row is None else next_token_probability(comparison, query, int(row), run)
         for run in comparison.runs
     ]
     return get_item((*derivations, tuple(filter(None, derivations)) or None), point.column)
-
-
-def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
-    """Draw each token's surprisal in A less that of its aligned token in B, in bits."""
-    tokens, values = comparison.trace.tokens, surprisal_difference(comparison)
-    fig = figure(
-        go.Bar(
-            x=position_labels(tokens),
-            y=values,
-            hovertemplate=_("%{x}<br>A − B %{y:+.2f} bits<extra></extra>"),
-        ),
-        alt=_alt_of_text(tokens, values),
-        xaxis={**token_axis(tokens, _("token of A")), "range": [-0.5, len(tokens) - 0.5]},
-        yaxis={"title": {"text": _("surprisal, A − B, bits")}},
-        hovermode="x",
-    )
-    column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
-
-
-def _alt_of_text(tokens: Sequence[str], values: np.ndarray) -> str:
-    if np.isnan(values).all():
-        return _("No token after the first has a partner: no surprisal to compare.")
-    worst = int(np.nanargmax(np.abs(values)))
-    return _(
-        "Each token’s surprisal in A less its partner’s in B, in bits: most, {most}, {token} at {position}.",
-        most=format_contribution(values[worst]),
-        token=quote_token(tokens[worst]),
-        position=worst,
-    )
-
-
-BARS = 8
-
-
-def attribution_arguments_of_both_runs(
-    comparison: Comparison, selection: Selection
-) -> list[tuple[Trace, int, int, int | None]]:
-    """Return for each run the arguments of `attribution`: trace, position, target id and contrast id."""
-    runs_with_selection = (
-        (comparison.trace, selection),
-        (comparison.other, selection_in_other_run(comparison, selection)),
-    )
-    return [
-        (trace, run_selection.query, *target_and_contrast(trace, run_selection))
-        for trace, run_selection in runs_with_selection
-    ]
-
-
-NUMBER_ROOM = 0.25  # of the bars' height, beyond them
-
-
-def contribution_difference_bars(comparison: Comparison, selection: Selection) -> go.Figure:
-    """Draw the difference A − B of each component's contribution to the target token's logit.
-
-    Raises:
-        NoDifferenceError: the models have different components.
-    """
-    arguments = attribution_arguments_of_both_runs(comparison, selection)
-    attributions = [direct_logit_attribution(*attribution_args) for attribution_args in arguments]
-    bars_a, bars_b = (
-        list(component_bar_data(run_arguments[0], contributions, has_intervention_bar(comparison)))
-        for run_arguments, contributions in zip(arguments, attributions, strict=True)
-    )
-    if [bar[0] for bar in bars_a] != [bar[0] for bar in bars_b]:
-        raise NoDifferenceError(_("A and B are models with different parts: look at them in turn."))
-    names, values, colours, _told, layers = zip(*bars_a, strict=True)
-    values_b = [bar[1] for bar in bars_b]
-    differences = np.subtract(values, values_b)
-    # what a change overwrites on its way to the logit adds exactly 0
-    are_replaced = [[value == 0 and has_intervention_additions(run) for value in bars]
-                    for run, bars in zip(comparison.runs, (values, values_b), strict=True)]  # fmt: skip
-    logit = logit_label(arguments[0][0], *arguments[0][2:])
-    low, high = min(0.0, *differences), max(0.0, *differences)
-    room = NUMBER_ROOM * (high - low) or 1.0
-    notes = _difference_notes(attributions, are_replaced, has_intervention_bar(comparison))
-    return figure(
-        go.Bar(
-            x=np.arange(len(names)),
-            y=differences,
-            marker={"color": colours},
-            customdata=[selection.layer if layer is None else layer for layer in layers],
-            hovertext=[_bar_hover(*row) for row in zip(names, values, values_b, *are_replaced, strict=True)],
-            hovertemplate="%{hovertext}<extra></extra>",
-            text=[format_contribution(value) for value in differences] if len(names) <= MAX_BAR_LABELS else None,
-            **BAR_NUMBERS | {"textangle": -90, "constraintext": "none"},  # half a page has no room side by side
-        ),
-        alt=_(
-            "What each of {count} parts adds to {logit}, A − B: {less} altogether; the most {most}, {part}.",
-            count=len(names),
-            logit=logit,
-            less=format_number(attributions[0].logit - attributions[1].logit),
-            most=format_contribution(differences[np.abs(differences).argmax()]),
-            part=names[np.abs(differences).argmax()],
-        ),
-        xaxis={
-            "title": {"text": _("layer and part")},
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "showgrid": False,
-        },
-        yaxis={"title": {"text": _("adds to the logit, A − B")}, "range": [low - room, high + room]},
-        hovermode="x",
-        annotations=note_above("<br>".join(notes)),
-        margin={"t": 28 + 16 * len(notes)},
-    )
-
-
-def has_intervention_bar(comparison: Comparison) -> bool:
-    """Return whether there is a bar for what interventions add to the stream, in either run."""
-    return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
-
-
-def _difference_notes(
-    attributions: Sequence[LogitAttribution], are_replaced: Sequence[Sequence[bool]], has_changes: bool
-) -> list[str]:
-    """Return the difference of the whole logits, the number of parts that changes replace, and what their bar is."""
-    return [
-        _("of the whole logit: {less}", less=format_contribution(attributions[0].logit - attributions[1].logit)),
-        *(
-            _("parts replaced in {run} by a change: {count}", run=run, count=sum(parts))
-            for run, parts in zip(("A", "B"), are_replaced, strict=True)
-            if any(parts)
-        ),
-        *[_("bar “changes”: what the changes put in")] * has_changes,
-    ]
-
-
-def _bar_hover(name: str, a: float, b: float, is_replaced_in_a: bool, is_replaced_in_b: bool) -> str:
-    in_a, in_b = (
-        _("replaced by a change") if is_replaced else format_contribution(value)
-        for value, is_replaced in ((a, is_replaced_in_a), (b, is_replaced_in_b))
-    )
-    return _("{part}: {a} in A, {b} in B", part=name, a=in_a, b=in_b)
-
-
-def likeliest_ids(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the token ids by their larger probability of two, in descending order; NaN counts as none."""
-    return np.argsort(-np.fmax(a, b), kind="stable")
-
-
-def top_tokens_of_either_run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the ids of the most probable tokens in either run, in descending order.
-
-    Raises:
-        NoDifferenceError: the models have no token in common.
-    """
-    if np.isnan(b).all():
-        raise NoDifferenceError(_("The models of A and B have no token in common."))
-    return likeliest_ids(a, b)[:BARS]
-
-
-def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
-    """Draw the most probable next tokens in either run, a bar for each run."""
-    trace = comparison.trace
-    probs_a, probs_b = probabilities(comparison, query)
-    token_ids = top_tokens_of_either_run(probs_a, probs_b)
-    names = [label(trace.vocabulary[i], max_chars=12) for i in token_ids]
-
-    return figure(
-        [
-            probability_bars("B", probs_b[token_ids], names, color=RESIDUAL),
-            probability_bars("A", probs_a[token_ids], names),
-        ],
-        alt=_(
-            "Next token after {token}: likeliest in A {a}, {mine}; in B {b}, {theirs}.",
-            token=quote_token(trace.tokens[query]),
-            a=quote_token(trace.vocabulary[probs_a.argmax()]),
-            mine=format_number(probs_a.max()),
-            b=quote_token(trace.vocabulary[int(np.nanargmax(probs_b))]),
-            theirs=format_number(np.nanmax(probs_b)),
-        ),
-        xaxis={"range": [0, 1.2 * float(np.fmax(probs_a, probs_b).max())], "title": {"text": _("probability")}},
-        yaxis=bar_token_axis(names),
-    )
-
-
-def inspect_component(comparison: Comparison, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
-    """Derive the clicked component's contribution in A and in B."""
-    arguments = attribution_arguments_of_both_runs(comparison, selection)
-    component, layer = get_item(
-        component_keys(comparison.trace, has_intervention_bar(comparison)), point.coordinate("item")
-    )
-    return tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
-
-
-def inspect_next_token_probability(
-    comparison: Comparison, selection: Selection, point: ClickedPoint
-) -> Derivation | None:
-    """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
-    probs_a, probs_b = probabilities(comparison, selection.query)
-    token_ids = top_tokens_of_either_run(probs_a, probs_b)
-    if point.row >= len(token_ids):
-        raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
-    run = comparison.trace if point.coordinate("curve") == 1 else comparison.other
-    return derive_next_token_probability(comparison, selection.query, int(token_ids[point.row]), run)
-
-
-def derive_next_token_probability(comparison: Comparison, query: int, token_id: int, run: Trace) -> Derivation | None:
-    """Derive the probability in a run of a token of A's vocabulary; None for one that B's model does not have."""
-    source = SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution(")
-    probs_a, probs_b = probabilities(comparison, query)
-    if run is comparison.trace:
-        return token_probability(run, query, token_id, float(probs_a[token_id]), source)
-    if np.isnan(probs_b[token_id]):
-        return None
-    vocabulary = comparison.trace.vocabulary
-    own_id = token_id if run.vocabulary == vocabulary else list(run.vocabulary).index(vocabulary[token_id])
-    position = comparison.alignment.nearest_aligned(query)
-    return token_probability(run, position, own_id, float(probs_b[token_id]), source)
 
 
 def describe_differences(comparison: Comparison, selection: Selection) -> str:
@@ -604,7 +279,7 @@ VIEW = View(
             draw=lambda runs, s: residual_distance_map(runs, s.query),
             compared_run="other",
             click_selects={"x": "query", "customdata": "layer"},
-            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
+            verify=verify_comparison(stream_tap_patterns),
             inspect=lambda runs, s, point: residual_distance(runs, point.row, point.column),
             width="half",
         ),
@@ -616,7 +291,7 @@ VIEW = View(
             compared_run="other",
             click_selects={"customdata": "layer"},
             verify=verify_comparison(*PARTS, *NORMS, "final_norm", "logits"),
-            inspect=inspect_component,
+            inspect=inspect_component_difference,
             width="half",
         ),
         Panel(

@@ -11,9 +11,9 @@ from explorer.tracing.diagnosis_report import DiagnosisReport, TapComparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, figure
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, column_band, figure, row_line
 from explorer.views.verification import make_unverified
-from explorer.views.view import Panel, View, make_no_difference_reason
+from explorer.views.view import Panel, View
 
 MIN_RATIO, MAX_RATIO = 1e-3, 1e6  # ratios are clipped to this range
 
@@ -43,8 +43,8 @@ def deviation_by_tap(report: DiagnosisReport) -> go.Figure:
             "type": "log",
             "range": [np.log10(MIN_RATIO), np.log10(MAX_RATIO)],
         },
+        shapes=[row_line(1, dash="dot")],
     )
-    fig.add_hline(1, line={"color": RESIDUAL, "width": 1, "dash": "dot"})
     return mark_first_difference(fig, report)
 
 
@@ -115,7 +115,7 @@ def mark_first_difference(fig: go.Figure, report: DiagnosisReport) -> go.Figure:
     if report.first is None or report.differences[0].seen_at not in names:
         return fig
     index = names.index(report.differences[0].seen_at)
-    return fig.add_vrect(index - 0.5, index + 0.5, line={"color": SELECTED, "width": 2})
+    return fig.add_shape(**column_band(index, width=2))
 
 
 def tap_click_selections(rows: Sequence[TapComparison]) -> list[list[str]]:
@@ -190,7 +190,7 @@ SHARED = {
     "is_selection_independent": True,
     "verify": DIAGNOSIS_NOT_VERIFIED,
     "no_inspection": RUN_AT_START,
-    "no_difference_reason": make_no_difference_reason(ONE_MODULE),
+    "no_difference_reason": ONE_MODULE,
     "click_selects": {"customdata": ("view", "tap")},
 }
 

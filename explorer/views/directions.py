@@ -27,8 +27,17 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.labels import target_and_contrast
-from explorer.views.style import ATTENTION, SELECTED, figure, label, position_labels, token_axis
-from explorer.views.verification import Verification, verify_derived
+from explorer.views.style import (
+    ATTENTION,
+    SELECTED,
+    column_band,
+    figure,
+    label,
+    named_axis,
+    position_labels,
+    token_axis,
+)
+from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
 
@@ -67,7 +76,7 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
     largest = float(np.abs(values).max()) or 1.0
     rows = [_("embedding"), *(_("after layer {layer}", layer=layer) for layer in range(len(values) - 1))]
-    fig = figure(
+    return figure(
         go.Heatmap(
             x=position_labels(trace.tokens),
             y=rows,
@@ -91,8 +100,8 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
         ),
         xaxis={**token_axis(trace.tokens, _("token"))},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+        shapes=[column_band(query, width=2)],
     )
-    return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
 def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPrompt:
@@ -156,13 +165,7 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
                 )
             }
         },
-        yaxis={
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "ticklabelstandoff": 6,
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+        yaxis=named_axis(names, ticklabelstandoff=6, autorange="reversed"),
         hovermode="y",  # a short bar is hard to hit
     )
 
@@ -215,11 +218,6 @@ def continuations_text(trace: Trace, selection: Selection, settings: GenerationS
     )
 
 
-def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
-    """Verify the residual stream after every block, and the logits."""
-    return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
-
-
 def directions_sentence(trace: Trace, selection: Selection) -> str:
     """Return where the query's stream has the cosine furthest from 0 with the direction, and what adding it does."""
     cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))[:, selection.query]
@@ -269,7 +267,7 @@ VIEW = View(
             title=N_("Each token’s stream along the direction"),
             draw=stream_cosine_map,
             click_selects={"x": "query", "customdata": "layer"},
-            verify=verify_stream_cosines,
+            verify=verify_derived(embed_and_block_output_taps, "logits"),
             inspect=inspect_stream_cosine,
             width="half",
         ),

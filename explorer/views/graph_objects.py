@@ -99,22 +99,6 @@ class Figure:
         """Add an annotation; return the figure."""
         return self._add("annotations", annotation)
 
-    def add_hline(self, y: Any, **line: Any) -> "Figure":
-        """Add a horizontal line over the whole width; return the figure."""
-        return self.add_shape(type="line", x0=0, x1=1, xref="x domain", y0=y, y1=y, yref="y", **line)
-
-    def add_vline(self, x: Any, **line: Any) -> "Figure":
-        """Add a vertical line over the whole height; return the figure."""
-        return self.add_shape(type="line", x0=x, x1=x, xref="x", y0=0, y1=1, yref="y domain", **line)
-
-    def add_hrect(self, y0: Any, y1: Any, **rectangle: Any) -> "Figure":
-        """Add a horizontal band over the whole width; return the figure."""
-        return self.add_shape(type="rect", x0=0, x1=1, xref="x domain", y0=y0, y1=y1, yref="y", **rectangle)
-
-    def add_vrect(self, x0: Any, x1: Any, **rectangle: Any) -> "Figure":
-        """Add a vertical band over the whole height; return the figure."""
-        return self.add_shape(type="rect", x0=x0, x1=x1, xref="x", y0=0, y1=1, yref="y domain", **rectangle)
-
     def _add(self, kind: str, element: dict[str, Any]) -> "Figure":
         self._layout[kind] = [*self._layout.get(kind, ()), element]
         if "plotly" in vars(self):  # Plotly's figure exists, and may have been modified

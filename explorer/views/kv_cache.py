@@ -1,29 +1,25 @@
 """KV cache view: the stored keys and values, and what each step computes."""
 
-from functools import reduce
-
 import numpy as np
 
 from explorer.analysis.attention import (
     cache_megabytes,
     cached_norms,
     cached_norms_all_heads,
-    cached_tap,
     cached_vector_norm,
     derive_positions_computed,
     megabytes_stored,
     positions_computed,
     step_flops,
 )
-from explorer.errors import PointNotFoundError
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
-from explorer.views.verification import Verification, make_unverified, verify_derived
+from explorer.views.style import ATTENTION, RESIDUAL, column_band, column_line, figure, position_labels, token_axis
+from explorer.views.verification import make_unverified, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig, kv_cache_bytes_per_token
 
@@ -94,7 +90,7 @@ def cache_size_plot(trace: Trace, query: int) -> go.Figure:
     lines = [(_("as it is"), True, ATTENTION, "solid")]
     if config.kv_heads < config.num_heads:
         lines.append((_("if no heads shared"), False, RESIDUAL, "dot"))
-    fig = figure(
+    return figure(
         [
             go.Scatter(
                 x=filled,
@@ -117,15 +113,14 @@ def cache_size_plot(trace: Trace, query: int) -> go.Figure:
         xaxis={"title": {"text": _("positions stored")}, "showgrid": False},
         yaxis={"title": {"text": _("MB in the cache")}, "rangemode": "tozero"},
         showlegend=len(lines) > 1,
+        shapes=[column_line(query + 1, width=1.5)],
     )
-    fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
-    return fig
 
 
 def positions_computed_lines(trace: Trace, query: int) -> go.Figure:
     """Draw the number of positions computed up to each step, with a cache and without."""
     cached, uncached = positions_computed(len(trace))
-    fig = figure(
+    return figure(
         [
             go.Scatter(
                 x=cached,
@@ -146,25 +141,17 @@ def positions_computed_lines(trace: Trace, query: int) -> go.Figure:
         ),
         xaxis={"title": {"text": _("step (a token each)")}, "showgrid": False},
         yaxis={"title": {"text": _("positions computed so far")}, "rangemode": "tozero"},
+        shapes=[column_line(query + 1, width=1.5)],
     )
-    fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
-    return fig
-
-
-def mask_later_positions(norms: np.ndarray, query: int) -> np.ndarray:
-    """Return norms (N, T) with NaN at later positions, which are not computed yet."""
-    masked = norms.astype(float)
-    masked[:, query + 1 :] = np.nan
-    return masked
 
 
 def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
     """Draw norms (N, T) up to the query, the query's column framed; `hover` is the hover template."""
-    fig = figure(
+    return figure(
         go.Heatmap(
             x=position_labels(trace.tokens),
             y=rows,
-            z=mask_later_positions(norms, query),
+            z=np.where(np.arange(len(trace)) <= query, norms, np.nan),  # later ones are not computed yet
             zmin=0,
             zmax=norms.max(),
             autocolorscale=True,
@@ -175,9 +162,8 @@ def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, q
         alt=alt,
         xaxis=token_axis(trace.tokens, _("position: stored, now (framed), not yet")),
         yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
+        shapes=[column_band(query, width=1.5)],
     )
-    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1.5})
-    return fig
 
 
 def key_norm_map(trace: Trace, query: int) -> go.Figure:
@@ -216,45 +202,38 @@ def kv_head_norm_map(trace: Trace, layer: int, kind: str, query: int) -> go.Figu
         trace,
         norms,
         [_("kv head {group}", group=group) for group in range(len(norms))],
-        translate(HOVER[kind]),
+        translate(TEXTS[kind]["hover"]),
         query,
         translate(
-            ALT[kind],
+            TEXTS[kind]["alt"],
             layer=layer,
             position=query,
             groups=len(norms),
             token=quote_token(trace.tokens[query]),
-            lengths=reduce(join_with_and, map(format_number, norms[:4, query])),
+            lengths=", ".join(map(format_number, norms[:4, query])),
         ),
     )
 
 
-def join_with_and(first: str, last: str) -> str:
-    """Join two texts by "and"."""
-    return _("{first} and {last}", first=first, last=last)
-
-
-HOVER = {
-    "k": N_("%{y}, position %{x}<br>length of the key %{z:.4g}<extra></extra>"),
-    "v": N_("%{y}, position %{x}<br>length of the value %{z:.4g}<extra></extra>"),
-}
-ALT = {
-    "k": N_(
-        "Lengths of the keys that layer {layer} has stored by position {position}, of {groups} kv heads: at {token} "
-        "{lengths}."
-    ),
-    "v": N_(
-        "Lengths of the values that layer {layer} has stored by position {position}, of {groups} kv heads: at {token} "
-        "{lengths}."
-    ),
-}
-HEADINGS = {
-    "k": N_("Layer {layer}: its keys as stored, by kv head"),
-    "v": N_("Layer {layer}: its values as stored, by kv head"),
-}
-TITLES = {
-    "k": N_("The chosen layer’s keys, by kv head"),
-    "v": N_("The chosen layer’s values, by kv head"),
+TEXTS = {
+    "k": {
+        "title": N_("The chosen layer’s keys, by kv head"),
+        "heading": N_("Layer {layer}: its keys as stored, by kv head"),
+        "hover": N_("%{y}, position %{x}<br>length of the key %{z:.4g}<extra></extra>"),
+        "alt": N_(
+            "Lengths of the keys that layer {layer} has stored by position {position}, of {groups} kv heads: at "
+            "{token} {lengths}."
+        ),
+    },
+    "v": {
+        "title": N_("The chosen layer’s values, by kv head"),
+        "heading": N_("Layer {layer}: its values as stored, by kv head"),
+        "hover": N_("%{y}, position %{x}<br>length of the value %{z:.4g}<extra></extra>"),
+        "alt": N_(
+            "Lengths of the values that layer {layer} has stored by position {position}, of {groups} kv heads: at "
+            "{token} {lengths}."
+        ),
+    },
 }
 
 
@@ -275,34 +254,20 @@ def kv_cache_sentence(trace: Trace, selection: Selection) -> str:
 NEXT_STEP = N_("Choose a token.")
 
 
-def unavailable_reason(config: ModelConfig) -> str:
-    """Return why the view has nothing to show."""
-    return _("This model’s keys and values were not captured.")
-
-
-def verify_cached_heads(kind: str):
-    """Return the verification of the cached keys ("k") or values ("v") of a layer."""
-
-    def verify(trace: Trace, selection: Selection) -> Verification:
-        return verify_derived(cached_tap(trace, selection.layer, kind))(trace, selection)
-
-    return verify
-
-
-def verify_all_keys(trace: Trace, selection: Selection) -> Verification:
-    """Verify the cached keys of all layers."""
-    return verify_derived(cached_tap(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
+def cached_value_name(config: ModelConfig, kind: str) -> str:
+    """Return the name in a block of the cached keys ("k"), after rotation if the model uses RoPE, or values ("v")."""
+    return f"attn.{kind}" + "_rot" * (kind == "k" and config.position == "rope")
 
 
 def kv_head_norm_panel(kind: str) -> Panel:
     """Return the panel of the cached keys ("k") or values ("v")."""
     return Panel(
         name={"k": "keys", "v": "values"}[kind],
-        title=TITLES[kind],
-        heading=HEADINGS[kind],
+        title=TEXTS[kind]["title"],
+        heading=TEXTS[kind]["heading"],
         draw=lambda trace, s: kv_head_norm_map(trace, s.layer, kind, s.query),
         click_selects={"x": "query"},
-        verify=verify_cached_heads(kind),
+        verify=verify_derived(lambda config: [f"blocks.{{layer}}.{cached_value_name(config, kind)}"]),
         inspect=lambda trace, s, point: cached_vector_norm(trace, kind, s.layer, point.row, point.column, s.query),
         height=300,
         width="half",
@@ -311,9 +276,7 @@ def kv_head_norm_panel(kind: str) -> Panel:
 
 def inspect_cache_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked size of the cache in megabytes."""
-    stored = point.coordinate("item") + 1
-    if stored > trace.config.context_length:
-        raise PointNotFoundError(_("the context has no {stored} positions", stored=stored))
+    stored = 1 + get_item(range(trace.config.context_length), point.coordinate("item"))
     return cache_megabytes(trace, stored, shared=point.coordinate("curve") == 0)
 
 
@@ -329,7 +292,7 @@ VIEW = View(
     sentence=kv_cache_sentence,
     formula=describe_cache_size,
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
-    unavailable_message=unavailable_reason,
+    unavailable_message=lambda config: _("This model’s keys and values were not captured."),
     controls=("layer", "query"),
     code=("model.layers.attention:KVCache.extend",),
     code_lines=("keys, values = single.narrow(",),
@@ -340,7 +303,7 @@ VIEW = View(
             heading=N_("The cache at {query}: the length of each key"),
             draw=lambda trace, s: key_norm_map(trace, s.query),
             click_selects={"x": "query", "y": "layer"},
-            verify=verify_all_keys,
+            verify=verify_derived(lambda config: [f"blocks.*.{cached_value_name(config, 'k')}"]),
             inspect=lambda trace, s, point: cached_vector_norm(trace, "k", point.row, None, point.column, s.query),
             height=300,
         ),

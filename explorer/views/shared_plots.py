@@ -1,21 +1,18 @@
 """Plots that several views share: bars of tokens, of components and of terms, and vectors of positions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    LogitAttribution,
-    has_intervention_additions,
-)
+from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
 from explorer.architecture.formulas import (
     has_logit_bias_terms,
     logit_bias_terms_label,
     logit_bias_terms_short_label,
     logit_bias_terms_symbols,
 )
-from explorer.explain.notation import format_number, format_percent
+from explorer.explain.notation import format_contribution, format_number, format_percent
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
@@ -29,7 +26,9 @@ from explorer.views.style import (
     SELECTED,
     cell_frame,
     figure,
+    head_map_axes,
     label,
+    named_axis,
     note_above,
     position_labels,
     row_band,
@@ -116,14 +115,7 @@ def probability_bars(run: str, probabilities: np.ndarray, tokens: list[str], **m
 
 def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
     """Return the settings of the axis of tokens beside horizontal bars, the first token at the top."""
-    return {
-        "title": {"text": _("token")},
-        "tickvals": np.arange(len(tokens)),
-        "ticktext": tokens,
-        "tickfont": {"family": MONO, "size": 12},
-        "autorange": "reversed",
-        "showgrid": False,
-    }
+    return named_axis(tokens, _("token"), tickfont={"family": MONO, "size": 12}, autorange="reversed")
 
 
 MAX_BAR_LABELS = 24  # below or above their bars, on end
@@ -180,6 +172,43 @@ def token_bars(
         barmode="overlay",
         margin={"l": 0, "r": 8, "t": 36, "b": 36 if has_chips else 8},
         showlegend=False,
+    )
+
+
+def head_map(
+    values: np.ndarray,
+    chosen: tuple[int, int] | None,
+    colours: tuple[float, float],
+    scale: str,
+    hover: str,
+    alt: str,
+    format_cell: Callable[[float], str] = format_contribution,
+    customdata: np.ndarray | None = None,
+) -> go.Figure:
+    """Draw a heatmap with a row for each layer and a column for each head.
+
+    Args:
+        chosen: layer and head of the cell with a frame.
+        colours: the values at both ends of the colour scale.
+        scale: what the colours mean.
+    """
+    return figure(
+        go.Heatmap(
+            z=values,
+            zmin=colours[0],
+            zmax=colours[1],
+            autocolorscale=True,
+            text=[[format_cell(value) for value in row] for row in values],
+            customdata=customdata,
+            texttemplate="%{text}" if values.shape[1] <= 12 else None,
+            hovertemplate=hover,
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": scale, "side": "right"}},
+        ),
+        alt=alt,
+        shapes=[cell_frame(*chosen)] if chosen else [],
+        **head_map_axes(),
     )
 
 

@@ -14,7 +14,6 @@ from explorer.analysis.next_token import (
 )
 from explorer.analysis.token_contributions import attribution_by_source, largest_earlier_source
 from explorer.architecture.residual_stream import block_lens_points
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_percent, quote_word, quote_word_in_text
@@ -37,7 +36,7 @@ from explorer.views.style import (
     label,
     note_above,
 )
-from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
+from explorer.views.verification import VERIFY_LENS, Verification, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 
 
@@ -239,10 +238,9 @@ def verify_top_head(trace: Trace, selection: Selection) -> Verification:
 
 def inspect_top_head_weight(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked attention weight."""
-    if point.column > selection.query:
-        raise PointNotFoundError(_("no bar is after the query"))
+    key = get_item(range(selection.query + 1), point.column)
     layer, head, _key = largest_look_back(trace, selection.query)
-    return derive(trace, PATTERN.format(layer=layer), (head, selection.query, point.column))
+    return derive(trace, PATTERN.format(layer=layer), (head, selection.query, key))
 
 
 def link_to_top_head(trace: Trace, selection: Selection) -> tuple[str, dict]:
@@ -425,7 +423,7 @@ PREDICTION_STEP = View(
             name="layers",
             title=N_("How does the guess come about?"),
             draw=lambda trace, s: draw_guess_by_layer(trace, s.query),
-            verify=verify_lens,
+            verify=VERIFY_LENS,
             inspect=inspect_guess,
             height=420,
         ),

@@ -1,6 +1,7 @@
 """Colours, the Plotly template of each theme, and axes of tokens, positions and stages."""
 
 import html
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -180,18 +181,18 @@ def note_above(text: Any) -> list[dict]:
     return [{"text": text, "showarrow": False, "align": "left", "font": {"size": 12}, **corner}]
 
 
+def annotate_empty(fig: go.Figure, text: str) -> go.Figure:
+    """Write a text in the middle of an empty figure; return the figure."""
+    lines = "<br>".join(textwrap.wrap(text, 34))
+    return fig.add_annotation(text=lines, xref="paper", yref="paper", x=0.5, y=0.6, showarrow=False)
+
+
 def head_map_axes() -> dict[str, dict]:
     """Return the axes of a heatmap with a row for each layer, from the top, and a column for each head."""
     return {
         "xaxis": {"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
         "yaxis": {"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     }
-
-
-def frame_head(fig: go.Figure, layer: int, head: int) -> go.Figure:
-    """Frame a head's cell in a heatmap of layers and heads; return the figure."""
-    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-    return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
 
 
 def row_band(row: float, width: float = 1, **line: Any) -> dict[str, Any]:
@@ -206,10 +207,16 @@ def column_band(column: float, width: float = 1) -> dict[str, Any]:
     return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width}}
 
 
-def column_line(column: float) -> dict[str, Any]:
+def row_line(row: float, **line: Any) -> dict[str, Any]:
+    """Return the shape of a line at a row, over the whole width."""
+    ends = {"x0": 0, "x1": 1, "xref": "x domain", "y0": row, "y1": row, "yref": "y"}
+    return {"type": "line", **ends, "line": {"color": RESIDUAL, "width": 1, **line}}
+
+
+def column_line(column: float, width: float = 1) -> dict[str, Any]:
     """Return the shape of a line at a column, over the whole height."""
     ends = {"x0": column, "x1": column, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
-    return {"type": "line", **ends, "line": {"color": SELECTED, "width": 1}}
+    return {"type": "line", **ends, "line": {"color": SELECTED, "width": width}}
 
 
 def cell_frame(row: int, column: int) -> dict[str, Any]:
@@ -311,11 +318,12 @@ def stage_axis(stages: Sequence[ResidualStage], max_labels: int = 40) -> dict:
     }
 
 
-def sublayer_axis(names: Sequence[str]) -> dict:
+def named_axis(names: Sequence[str], title: str = "", **settings: Any) -> dict[str, Any]:
+    """Return the settings of an axis with a name for each bar or row, from 0 on."""
+    ticks = {"tickvals": np.arange(len(names)), "ticktext": names}
+    return {"title": {"text": title}, **ticks, "showgrid": False, **settings}
+
+
+def sublayer_axis(names: Sequence[str]) -> dict[str, Any]:
     """Return the settings of an axis of bars, one for each sublayer, with a legend of their colours."""
-    return {
-        "title": {"text": _("layer and sublayer<br>(blue: attention adds, purple: feed-forward adds)")},
-        "tickvals": np.arange(len(names)),
-        "ticktext": names,
-        "showgrid": False,
-    }
+    return named_axis(names, _("layer and sublayer<br>(blue: attention adds, purple: feed-forward adds)"))

@@ -18,7 +18,7 @@ from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import NO_REPEATED_TOKEN, chance_hover
 from explorer.views.selection import HEAD_SCORE_FIELD
-from explorer.views.style import ATTENTION, ORANGE, RESIDUAL, SELECTED, figure
+from explorer.views.style import ATTENTION, ORANGE, RESIDUAL, SELECTED, column_line, figure, row_line
 from explorer.views.two_run_figures import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import (
     Verification,
@@ -27,7 +27,7 @@ from explorer.views.verification import (
     input_error_text,
     make_unverified,
 )
-from explorer.views.view import Panel, TwoRunRenderer, View, make_no_difference_reason
+from explorer.views.view import Panel, TwoRunRenderer, View
 
 MAX_TICKS = 7
 
@@ -87,7 +87,7 @@ def mark_current_step(fig: go.Figure, trace: Trace, steps: Sequence[float]) -> g
     """Return the figure with a line at the current step, if it is on the axis."""
     step = trace.training.step
     if step is not None and min(steps) <= step <= max(steps):
-        fig.add_vline(float(step_axis_positions([step])[0]), line={"color": SELECTED, "width": 2})
+        fig.add_shape(**column_line(float(step_axis_positions([step])[0]), width=2))
     return fig
 
 
@@ -210,8 +210,8 @@ def head_score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head
         hovermode="closest",
         hoverdistance=-1,
         showlegend=False,
+        shapes=[row_line(even, dash="dash")],
     )
-    fig.add_hline(even, line={"color": RESIDUAL, "width": 1, "dash": "dash"})
     return mark_current_step(fig, trace, steps)
 
 
@@ -508,7 +508,7 @@ VIEW = View(
             draw=lambda trace, s: head_score_lines(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),
-            no_difference_reason=make_no_difference_reason(CHANCE_DIFFERS),
+            no_difference_reason=CHANCE_DIFFERS,
             condition=has_checkpoints,
             click_opens_checkpoint=True,
             verify=verify_every_step("blocks.*.attn.pattern"),

@@ -10,14 +10,13 @@ import numpy as np
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.explain.notation import format_contribution, format_number, format_percent, quote_token
 from explorer.state.selection import Selection
-from explorer.tracing.comparison import Comparison
+from explorer.tracing.comparison import Comparison, take_or_nan
 from explorer.tracing.jobs import Job
 from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import difference_title, target_and_contrast
-from explorer.views.style import TOKEN_AXIS_KEY, label
+from explorer.views.style import TOKEN_AXIS_KEY, annotate_empty, label
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 
 
@@ -189,7 +188,7 @@ def _subtract_trace(
             inverse = comparison.alignment.inverse
             aligned = dict(enumerate(inverse))
             keys_b = [key if isinstance(key, str) else aligned.get(key) for key in keys_b]  # text: no token
-        values_b = _take_along(values_b, _match_indices(keys_a, keys_b), axis)
+        values_b = take_or_nan(values_b, _match_indices(keys_a, keys_b), axis)
     return trace_a | {letter: values_a - values_b}
 
 
@@ -206,31 +205,19 @@ def _axis_keys(trace: go.Trace, letter: str, layout: Mapping[str, Any], count: i
     return [names.get(value, value) for value in values] if set(values) <= set(names) else values
 
 
-def _match_indices(keys_a: Sequence[Hashable], keys_b: Sequence[Hashable]) -> np.ndarray:
-    """Return the index of each of A's keys among B's, -1 for those that B does not have.
+def _match_indices(keys_a: Sequence[Hashable], keys_b: Sequence[Hashable]) -> Sequence[int | None]:
+    """Return the index of each of A's keys among B's, None for those that B does not have.
 
     Raises:
         NoDifferenceError: a key occurs more than once.
     """
     if list(keys_a) == list(keys_b):
-        return np.arange(len(keys_a))
+        return range(len(keys_a))
     known_keys = [axis_key for axis_key in keys_b if axis_key is not None]
     if len(set(known_keys)) < len(known_keys) or len(set(keys_a)) < len(keys_a):
         raise NoDifferenceError(_("A and B are drawn in different ways here: look at them in turn."))
-    index_by_key = {axis_key: i for i, axis_key in enumerate(keys_b)}
-    return np.array([index_by_key.get(axis_key, -1) if axis_key is not None else -1 for axis_key in keys_a], dtype=int)
-
-
-def _take_along(values: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-    if not values.shape[axis]:
-        return np.full([len(indices) if i == axis else size for i, size in enumerate(values.shape)], np.nan)
-    selected = np.take(values, indices, axis)
-    is_missing = indices < 0
-    return (
-        np.where(is_missing if axis == selected.ndim - 1 else is_missing[:, None], np.nan, selected)
-        if is_missing.any()
-        else selected
-    )
+    index_by_key = {axis_key: i for i, axis_key in enumerate(keys_b) if axis_key is not None}
+    return [index_by_key.get(axis_key) for axis_key in keys_a]
 
 
 def _use_signed_scale(trace: go.Trace, largest: float) -> go.Trace:
@@ -395,8 +382,8 @@ def draw_two_runs(
         return None
     if (second if visible_run == "b" else first) is None or (visible_run == "difference" and second is None):
         return FigurePlaceholder(_("B has nothing of the kind.") if second is None else _("A has nothing of the kind."))
-    if visible_run == "difference" and (reason := panel.no_difference_reason(first[1])):
-        return FigurePlaceholder(reason)
+    if visible_run == "difference" and panel.no_difference_reason:
+        return FigurePlaceholder(translate(panel.no_difference_reason))
     if visible_run == "difference":
         first, second = panel.select_for_difference(comparison, first, second)
     figures = [run_selection and panel.draw(*run_selection) for run_selection in (first, second)]

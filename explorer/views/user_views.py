@@ -9,7 +9,7 @@ import itertools
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -226,6 +226,10 @@ def report_user_view_errors(view: View, source: UserViewFile) -> View:
 
         return call
 
+    def guard_functions(owner: Any, guards: Mapping[str, tuple]) -> Any:
+        functions = {name: getattr(owner, name) for name in guards if callable(getattr(owner, name))}
+        return replace(owner, **{name: guard(function, *guards[name]) for name, function in functions.items()})
+
     def guard_panel(panel: Panel) -> Panel:
         def draw(trace: Trace | Comparison, selection: Selection) -> go.Figure | HeadHeatmaps | HeadTable:
             if isinstance(trace, Trace):  # a condition that fails is reported here
@@ -234,12 +238,8 @@ def report_user_view_errors(view: View, source: UserViewFile) -> View:
             return check_figure(panel.draw(trace, selection), panel)
 
         return replace(
-            panel,
+            guard_functions(panel, PANEL_GUARDS),
             draw=guard(draw, raise_view_error, author=panel.draw),
-            condition=guard(panel.condition, lambda message: True),
-            no_difference_reason=guard(panel.no_difference_reason, lambda message: "", str),
-            verify=panel.verify and guard(panel.verify, lambda message: Verification("off", message), Verification),
-            inspect=panel.inspect and guard(panel.inspect, raise_point_not_found, (Derivation, tuple, NoneType)),
             two_run_renderer=panel.two_run_renderer or USER_FIGURES[panel.kind],
         )
 
@@ -252,18 +252,10 @@ def report_user_view_errors(view: View, source: UserViewFile) -> View:
 
         return replace(field, options=guard(options, lambda message: [(field.default, message)], author=field.options))
 
-    def return_message(message: str) -> str:
-        return message
-
     return replace(
-        view,
+        guard_functions(view, VIEW_GUARDS),
         panels=tuple(map(guard_panel, view.panels)),
         fields=tuple(map(guard_field, view.fields)),
-        formula=guard(view.formula, return_message, str),
-        unavailable_message=guard(view.unavailable_message, return_message, str),
-        condition=guard(view.condition, lambda message: True),
-        continuation_text=view.continuation_text and guard(view.continuation_text, return_message, str),
-        direction_spec=view.direction_spec and guard(view.direction_spec, lambda message: None),
         reads_other_files=True,
     )
 
@@ -276,6 +268,21 @@ def raise_view_error(message: str) -> None:
 def raise_point_not_found(message: str) -> None:
     """Raise PointNotFoundError."""
     raise PointNotFoundError(message)
+
+
+TEXT = (lambda message: message, str)  # the message stands for a text
+# function -> what stands for its result if it fails, by the message, and the types of a result
+VIEW_GUARDS = {
+    **dict.fromkeys(("formula", "sentence", "comparison_sentence", "unavailable_message", "continuation_text"), TEXT),
+    "condition": (lambda message: True,),
+    "direction_spec": (lambda message: None,),
+}
+PANEL_GUARDS = {
+    "condition": (lambda message: True,),
+    "heading": TEXT,
+    "verify": (lambda message: Verification("off", message), Verification),
+    "inspect": (raise_point_not_found, (Derivation, tuple, NoneType)),
+}
 
 
 def check_figure(drawing: Any, panel: Panel) -> go.Figure | HeadHeatmaps | HeadTable:

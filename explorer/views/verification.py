@@ -1,22 +1,23 @@
 """Verification of a panel's numbers: a badge below its figure, and the derivation of a clicked number."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from explorer.analysis.logit_lens import check_last_depth
-from explorer.architecture.residual_stream import block_lens_points
+from explorer.architecture.residual_stream import lens_tap_patterns
 from explorer.explain.captured import RecomputationCheck, check_captured_value, derive, input_names
-from explorer.explain.captured.formulas import active_effects
+from explorer.explain.captured.formulas import active_interventions
 from explorer.explain.derivation import ClickedPoint, Derivation, largest_error, tolerance
 from explorer.explain.notation import format_number, format_six_digits, join_names, token_formatter
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -100,103 +101,80 @@ def format_deviation(name: str, check: RecomputationCheck, dtype: str) -> str:
     )
 
 
-@dataclass(frozen=True)
-class CapturedValuesVerifier:
-    """Verifier of captured values: their largest error when recomputed, and the inputs used.
-
-    Attributes:
-        templates: names of the values, with fields of the selection.
-    """
-
-    templates: tuple[str, ...]
-
-    def __call__(self, trace: Trace, selection: Selection) -> Verification:
-        if not trace.has_weights:
-            return unverifiable()
-        names = expand_tap_templates(self.templates, trace, selection)
-        checks = check_values(trace, names)
-        inputs = join_names(tap_name_without_layer(read) for name in checks for read in input_names(trace, name))
-        text = _("recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
-        details = _("{values} from {inputs}", values=join_names(names), inputs=inputs or _("the positions alone"))
-        return Verification.from_checks(checks, text, details, trace)
-
-
-def verify_captured(*templates: str) -> CapturedValuesVerifier:
-    """Return a verifier of captured values."""
-    return CapturedValuesVerifier(templates)
+TapTemplate = str | Callable[[ModelConfig], Iterable[str]]
+Check = Callable[[Any, Selection], RecomputationCheck]  # of a run or a comparison
 
 
 @dataclass(frozen=True)
-class AnalysisVerifier:
-    """Verifier of an analysis of captured values and weights.
+class TapVerifier:
+    """Verifier of the captured values that a figure shows, or from which its numbers are derived.
 
     Attributes:
-        templates: names of the values, with fields of the selection.
+        kind: "captured" for the values themselves, "derived" for an analysis of them, "compared" for one of two runs.
+        templates: names of the values, with fields of the selection and * for all layers; a function gives those of a
+            model.
         against: a check of the analysis itself against captured values: its name, translated on use, and the
             function.
     """
 
-    templates: tuple[str, ...]
-    against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None
+    kind: Literal["captured", "derived", "compared"]
+    templates: tuple[TapTemplate, ...]
+    against: tuple[str, Check] | None = None
 
-    def __call__(self, trace: Trace, selection: Selection) -> Verification:
-        if not trace.has_weights:
+    def expand_templates(self, config: ModelConfig) -> list[str]:
+        """Return the templates for a model."""
+        return [name for item in self.templates for name in ([item] if isinstance(item, str) else item(config))]
+
+    def __call__(self, subject: Trace | Comparison, selection: Selection) -> Verification:
+        runs = subject.runs if isinstance(subject, Comparison) else (subject,)
+        if not all(run.has_weights for run in runs):
             return unverifiable()
-        names = expand_tap_templates(self.templates, trace, selection)
-        checks = check_values(trace, names)
+        names = expand_tap_templates(self.expand_templates(runs[0].config), runs[0], selection)
+        if self.kind == "compared":
+            details, checks = check_both_runs(subject, names)
+        else:
+            details, checks = _("worked out from {values}", values=join_names(names)), check_values(subject, names)
         texts = [input_error_text(checks)] if checks else []
+        if self.kind == "captured":
+            inputs = join_names(tap_name_without_layer(read) for name in checks for read in input_names(subject, name))
+            details = _("{values} from {inputs}", values=join_names(names), inputs=inputs or _("the positions alone"))
+            texts = [_("recomputed, largest error {error}", error=format_number(largest_error(checks.values())))]
         if self.against:
             check_name, compare = translate(self.against[0]), self.against[1]
-            checks[check_name] = check_result = compare(trace, selection)
-            texts.insert(
-                0, _("{compared}, off by {error}", compared=check_name, error=format_number(check_result.error))
-            )
-        source = _("worked out from {values}", values=join_names(names))
-        return Verification.from_checks(checks, "; ".join(texts) or source, source, trace)
+            checks[check_name] = check = compare(subject, selection)
+            texts.insert(0, _("{compared}, off by {error}", compared=check_name, error=format_number(check.error)))
+        return Verification.from_checks(checks, "; ".join(texts) or details, details, *runs)
 
 
-def verify_derived(
-    *templates: str, against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None = None
-) -> AnalysisVerifier:
-    """Return a verifier of an analysis of captured values and weights, see `AnalysisVerifier`."""
-    return AnalysisVerifier(templates, against)
+def verify_captured(*templates: TapTemplate) -> TapVerifier:
+    """Return a verifier of captured values: their largest error when recomputed, and the inputs used."""
+    return TapVerifier("captured", templates)
 
 
-def verify_comparison(
-    *templates: str, against: tuple[str, Callable[[Comparison, Selection], RecomputationCheck]] | None = None
-) -> Callable[[Comparison, Selection], Verification]:
-    """Return a verifier of the effects of interventions: the largest error of either run's values when recomputed.
+def verify_derived(*templates: TapTemplate, against: tuple[str, Check] | None = None) -> TapVerifier:
+    """Return a verifier of an analysis of captured values and weights."""
+    return TapVerifier("derived", templates, against)
 
-    The angles are among them, because they tell changes from rounding.
 
-    Args:
-        against: as in `verify_derived`.
+def verify_comparison(*templates: TapTemplate, against: tuple[str, Check] | None = None) -> TapVerifier:
+    """Return a verifier of the differences of two runs.
+
+    The angles are among the values, because they tell changes from rounding.
     """
+    return TapVerifier("compared", (*templates, "rope.angles", "local_rope.angles"), against)
 
-    def verify(comparison: Comparison, selection: Selection) -> Verification:
-        trace = comparison.trace
-        names = expand_tap_templates([*templates, "rope.angles", "local_rope.angles"], trace, selection)
-        runs = ("{name}, A", "{name}, B")
-        details = _("{values} of A and B", values=join_names(names))
-        if comparison.is_unchanged:
-            runs = N_("{name} of the changed run"), N_("{name} of the unchanged run")
-            details = _("{values}, changed and unchanged", values=join_names(names))
-        both_runs = zip(runs, comparison.runs, strict=True)
-        checks = {
-            translate(run_template, name=name): c
-            for run_template, run in both_runs
-            for name, c in check_values(run, names).items()
-        }
-        texts = [input_error_text(checks)]
-        if against:
-            check_name, compare = translate(against[0]), against[1]
-            checks[check_name] = check_result = compare(comparison, selection)
-            texts.insert(
-                0, _("{compared}, off by {error}", compared=check_name, error=format_number(check_result.error))
-            )
-        return Verification.from_checks(checks, "; ".join(texts), details, *comparison.runs)
 
-    return verify
+def check_both_runs(comparison: Comparison, names: Sequence[str]) -> tuple[str, dict[str, RecomputationCheck]]:
+    """Return which values of both runs are recomputed, and their checks."""
+    run_names, details = ("{name}, A", "{name}, B"), _("{values} of A and B", values=join_names(names))
+    if comparison.is_unchanged:
+        run_names = N_("{name} of the changed run"), N_("{name} of the unchanged run")
+        details = _("{values}, changed and unchanged", values=join_names(names))
+    return details, {
+        translate(run_name, name=name): check
+        for run_name, run in zip(run_names, comparison.runs, strict=True)
+        for name, check in check_values(run, names).items()
+    }
 
 
 def unverifiable() -> Verification:
@@ -251,10 +229,10 @@ def describe_recomputation(
         error: difference of the formula's result from the captured number.
     """
     changes = [
-        effect.edit.describe(trace.config, token_formatter(trace))
+        edit.describe(trace.config, token_formatter(trace))
         for name in names
-        for effect in active_effects(trace, name)
-        if np.any(effect.element_mask(trace.shape(name))[index[:-1] if ".attn." in name else index])
+        for edit in active_interventions(trace, name)
+        if np.any(edit.element_mask(trace.shape(name))[index[:-1] if ".attn." in name else index])
     ]
     if not changes:
         return translate(source, error=format_number(error), **fields)
@@ -285,11 +263,12 @@ def tap_name_without_layer(name: str) -> str:
     return re.sub(r"^blocks\.\d+\.", "", name)
 
 
-def verify_lens(trace: Trace, selection: Selection) -> Verification:
-    """Verify the values that the lens reads, and the lens itself at the last depth against the captured logits.
-
-    All depths are read in the same way; only the last can be compared.
-    """
-    names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in block_lens_points(trace.config)))
-    comparison = N_("at the last depth against the captured logits"), lambda trace, s: check_last_depth(trace, s.query)
-    return verify_derived(*names, "logits", against=comparison)(trace, selection)
+# All depths of the lens are read in the same way; only the last can be compared.
+VERIFY_LENS = verify_derived(
+    lens_tap_patterns,
+    "logits",
+    against=(
+        N_("at the last depth against the captured logits"),
+        lambda trace, selection: check_last_depth(trace, selection.query),
+    ),
+)

@@ -12,7 +12,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Group, Selection, SelectionField
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import LazyLayerStack, Trace
-from explorer.translations import N_, _, translate
+from explorer.translations import N_, _
 from explorer.views.figure_template import FigureTemplate
 from explorer.views.intervention_controls import InterventionControl
 from explorer.views.verification import Inspect, Verifier
@@ -44,11 +44,6 @@ ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn,
 LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
 CURVES = N_("Each run has curves of its own here: look at A and B in turn, or at the map.")
 CLOCKS = N_("Arrows have no difference: look at A and B in turn, or at the difference of the angles.")
-
-
-def make_no_difference_reason(reason: str) -> Callable[[Selection], str]:
-    """Return a `no_difference_reason` for a panel that never has a difference; `reason` is translated on use."""
-    return lambda selection: translate(reason)
 
 
 @dataclass(frozen=True)
@@ -120,8 +115,8 @@ class Panel:
             interventions, "other" the other run that the user chose, or else the unchanged one. `draw`,
             `verify` and `inspect` then get a `Comparison` in the trace's place; without one the panel is
             hidden.
-        no_difference_reason: selection -> why two runs' figures have no difference, in a sentence; "" if they
-            have one.
+        no_difference_reason: why two runs' figures have no difference, in a sentence that is translated on use; "" if
+            they have one.
         two_run_renderer: how two runs' figures are drawn, if they are neither plain figures nor grids of heads.
         select_for_difference: (comparison, first, second) -> the two runs with the selections that A − B is drawn
             and derived by, if not by their own.
@@ -155,7 +150,7 @@ class Panel:
     kind: Literal["figure", "head_grid", "head_table", "model_map", "whole_model"] = "figure"
     required_taps: tuple[str, ...] = ()
     compared_run: Literal["", "unchanged", "other"] = ""
-    no_difference_reason: Callable[[Selection], str] = lambda selection: ""
+    no_difference_reason: str = ""
     two_run_renderer: TwoRunRenderer | None = None
     select_for_difference: Callable[..., tuple[tuple[Trace, Selection], ...]] = lambda comparison, *runs: runs
     condition: Callable[[Trace], bool] = lambda trace: True

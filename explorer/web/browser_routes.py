@@ -8,8 +8,8 @@ the other functions of `BrowserEndpoints` with the list of its arguments.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 
 import anyio
 import anyio.to_thread
@@ -24,21 +24,26 @@ from explorer.tracing.jobs import RequestBudget, RequestCancelledError
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.rate_limits import Client, current_client
 from explorer.web.request_validation import (
     STRICT,
-    UNSUPPORTED_MEDIA_TYPE,
     About,
     Action,
     InspectionRequest,
     State,
     argument_types,
+    check_content_type,
     parse_json,
     to_json_bytes,
     validation_error_sentence,
 )
 from explorer.web.shared_constants import PROBLEM
-from explorer.web.user_messages import USER_ERRORS, collect_notices, locale_from_state, user_message
+from explorer.web.user_messages import (
+    USER_ERRORS,
+    collect_notices,
+    errors_as_responses,
+    locale_from_state,
+    user_message,
+)
 
 LOG = logging.getLogger(__name__)
 MAX_TOKENS, MAX_SECONDS = 8192, 10.0  # of one answer
@@ -47,7 +52,6 @@ POLL_INTERVAL_S = 0.25  # between two looks whether anybody waits for an answer
 SHOW_QUEUE_AFTER_S = 1.0  # of waiting, after which the page is told how many wait
 MAX_TEXT_WAIT_S = 2.0  # that what is not in sight waits while texts are being written
 LIGHT_SLOTS, HEAVY_SLOTS = 2, 1  # computations at a time: what is in sight does not wait for what is not
-NOT_FOUND, UNPROCESSABLE, SERVER_ERROR, CLIENT_CLOSED_REQUEST = 404, 422, 500, 499  # HTTP's; the last is nginx's
 
 
 class PageRequest(BaseModel):
@@ -104,10 +108,10 @@ class BrowserRoutes:
 
     async def answer(self, request: Request) -> Response:
         """Answer an `PageRequest`; 422 with a sentence if it is invalid, or what is in sight cannot be computed."""
-        with _errors_as_responses():
+        with errors_as_responses():
             question = parse_page_request(await request.body())
         lines = self._lines(question, request)
-        with use_locale(locale_from_state([question.state])), _errors_as_responses():
+        with use_locale(locale_from_state([question.state])), errors_as_responses():
             first = await anext(lines)
         return StreamingResponse(_with_error_line(first, lines, question), media_type="application/x-ndjson")
 
@@ -115,11 +119,9 @@ class BrowserRoutes:
         """Call a function with the JSON list of its arguments in the request's body."""
         name = request.path_params["name"]
         if (function := self.functions.get(name)) is None:
-            raise HTTPException(NOT_FOUND, _("There is no function {name!r:.40} here.", name=name))
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            # as a form of another site would ask, which may not open files
-            raise HTTPException(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
-        with _errors_as_responses():
+            raise HTTPException(404, _("There is no function {name!r:.40} here.", name=name))
+        check_content_type(request.headers)
+        with errors_as_responses():
             arguments = parse_json(await request.body())
             argument_types(function).check(arguments)
         budget, locale = RequestBudget(MAX_TOKENS, MAX_SECONDS), locale_from_state(arguments)
@@ -128,19 +130,18 @@ class BrowserRoutes:
             with use_locale(locale), budget.activate():
                 return to_json_bytes(function(*arguments))
 
-        with use_locale(locale), _errors_as_responses():
+        with use_locale(locale), errors_as_responses():
             async with aclosing(_run(work, self.light, budget, request.is_disconnected)) as lines:
                 body = [line async for line in lines][-1]
         return Response(body, media_type="application/json")
 
     async def _lines(self, question: PageRequest, request: Request) -> AsyncIterator[bytes]:
         """Yield the lines of an answer; while it waits for others, lines that say how many wait."""
-        budget, client, state = RequestBudget(MAX_TOKENS, MAX_SECONDS), Client.from_request(request), question.state
+        budget, state = RequestBudget(MAX_TOKENS, MAX_SECONDS), question.state
         start_time, num_stages, stage = time.monotonic(), 1, 0
 
         def work() -> bytes:
             nonlocal state, num_stages
-            current_client.set(client)  # in this thread's copy of the context
             with use_locale(locale_from_state([state])), budget.activate():
                 lines = []
                 if question.action and not stage:
@@ -226,18 +227,3 @@ async def _with_error_line(first: bytes, lines: AsyncIterator[bytes], question: 
         except Exception as error:
             with use_locale(locale_from_state([question.state])):
                 yield to_json_bytes({"contents": {PROBLEM: user_message(error)}}) + b"\n"
-
-
-@contextmanager
-def _errors_as_responses() -> Iterator[None]:
-    """Turn errors into HTTP responses."""
-    try:
-        yield
-    except HTTPException:
-        raise
-    except RequestCancelledError:
-        raise HTTPException(CLIENT_CLOSED_REQUEST) from None
-    except USER_ERRORS as error:
-        raise HTTPException(UNPROCESSABLE, user_message(error)) from None
-    except Exception as error:
-        raise HTTPException(SERVER_ERROR, user_message(error)) from None

@@ -10,18 +10,18 @@ from urllib.parse import unquote
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
 
 from explorer.errors import UserError
 from explorer.tracing.model_catalog import format_bytes
-from explorer.translations import _, use_locale
-from explorer.web.user_messages import USER_ERRORS, locale_from_request, user_message
+from explorer.translations import _
+from explorer.web.user_messages import errors_as_responses
 from model.file_formats import NUM_HEADER_BYTES, file_kind, unsupported_file_error
 
 MAX_UPLOAD_BYTES = 4 << 30  # of all files together, which stay on the disk as long as the app runs
 MAX_NAME_CHARACTERS = 100
 NAME_HEADER = "x-file-name"  # which a page of another site may not send
-METHOD_NOT_ALLOWED, UNPROCESSABLE = 405, 422  # HTTP's statuses
+UPLOAD_PATH = "/explorer/upload"
 
 
 def too_large_sentence() -> str:
@@ -31,7 +31,7 @@ def too_large_sentence() -> str:
 
 
 class FileUploads:
-    """ASGI app that saves the body of a request as a file in a temporary folder, and answers with its path.
+    """Route that saves the body of a request as a file in a temporary folder, and answers with its path.
 
     A file of a kind that is no model by itself is refused after its first bytes.
     """
@@ -39,19 +39,12 @@ class FileUploads:
     def __init__(self):
         self.folder: Path | None = None
         self.num_bytes = self.num_files = 0
+        self.routes = [Route(UPLOAD_PATH, self.answer, methods=["POST"])]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send):
-        with use_locale(locale_from_request(scope)):
-            response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        if request.method != "POST":
-            return JSONResponse({"detail": _("Ask by POST.")}, METHOD_NOT_ALLOWED)
-        try:
+    async def answer(self, request: Request) -> Response:
+        """Save a file and return its path; 422 with a sentence if it is refused."""
+        with errors_as_responses():
             return JSONResponse({"path": str(await self.save(request))})
-        except USER_ERRORS as error:
-            return JSONResponse({"detail": user_message(error)}, UNPROCESSABLE)
 
     async def save(self, request: Request) -> Path:
         """Save the request's body; return its path.

@@ -1,63 +1,21 @@
-"""Stores of bytes: in this process's memory, or in Redis, which several processes share.
-
-Cached answers and rooms lie in them. Both have the methods of `KeyValueStore`; `open_store` chooses by address.
-"""
+"""Stores of rooms, in this process's memory or in Redis, and of the cached answers that processes share in Redis."""
 
 import logging
 import math
-import queue
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 LOG = logging.getLogger(__name__)
-MAX_BYTES = 64 << 20  # of one name
 TIMEOUT_S = 0.5  # seconds for an answer of Redis; whoever waits for this waits for a page
 RETRY_AFTER_S = 5.0  # seconds until one that did not answer is asked again: each question may wait for an answer
-NextMessage = Callable[[float], bytes | None]
 
 
 class StoreError(Exception):
     """The store cannot be reached."""
-
-
-class KeyValueStore(Protocol):
-    """Bytes by key with an expiry time, in a named store; other names have keys and bounds of their own.
-
-    When there are too many bytes, the entries that would expire first are deleted; values are never truncated. Every
-    method raises StoreError.
-
-    Attributes:
-        location: of the store, for the server's administrator, without its password.
-    """
-
-    location: str
-
-    def get(self, key: str) -> bytes | None:
-        """Return the value of a key; None if there is none, or it has expired."""
-
-    def put(self, key: str, value: bytes, seconds: float):
-        """Store a value for `seconds`, replacing an earlier one; one that exceeds the store's bound is not stored."""
-
-    def drop(self, key: str):
-        """Delete a key."""
-
-    def keys(self, prefix: str = "") -> list[str]:
-        """Return the unexpired keys with a prefix in alphabetical order."""
-
-    def publish(self, channel: str, message: bytes):
-        """Send a message to all current listeners of a channel, in any process."""
-
-    def listen(self, channel: str) -> AbstractContextManager[NextMessage]:
-        """Subscribe to a channel during the block.
-
-        Yields:
-            function that returns the next message; None if there is none within so many seconds.
-        """
 
 
 def check_store_address(address: str):
@@ -66,135 +24,77 @@ def check_store_address(address: str):
         raise ValueError(f"give redis://HOST or rediss://HOST (docs/deploy.md), not {address!r}")
 
 
-def open_store(address: str, name: str, max_bytes: int = MAX_BYTES) -> KeyValueStore:
-    """Open the store at an address.
+class MemoryRooms:
+    """Rooms in this process's memory: of each code, bytes by field until the room expires."""
 
-    Args:
-        address: redis://host or rediss://host; "" for this process only.
-        name: of the store.
-        max_bytes: of all values of that name.
-
-    Raises:
-        StoreError: there can be no store at this address.
-        ValueError: the address is invalid.
-    """
-    return RedisStore(address, name, max_bytes) if address else MemoryStore(max_bytes)
-
-
-class MemoryStore:
-    """Store in this process's memory, see `KeyValueStore`.
-
-    Args:
-        max_bytes: of all values.
-    """
-
-    location = "this process"
-
-    def __init__(self, max_bytes: int = MAX_BYTES):
-        self.max_bytes = max_bytes
-        self._entries: dict[str, tuple[float, bytes]] = {}  # key -> until when, and the value
-        self._listeners: dict[str, list[queue.SimpleQueue]] = defaultdict(list)
+    def __init__(self):
+        self._rooms: dict[str, tuple[float, dict[str, bytes]]] = {}  # code -> until when, and the fields
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> bytes | None:
+    def create_room(self, code: str, fields: Mapping[str, bytes], seconds: float):
+        """Create a room that expires after `seconds`."""
         with self._lock:
-            until, value = self._entries.get(key, (0.0, b""))
-            return value if until > time.monotonic() else None
+            self._rooms[code] = time.monotonic() + seconds, dict(fields)
 
-    def put(self, key: str, value: bytes, seconds: float):
-        now = time.monotonic()
+    def read_room(self, code: str) -> dict[str, bytes]:
+        """Return a room's fields; none if there is no such room, or it has expired."""
         with self._lock:
-            self._entries.pop(key, None)
-            if len(value) <= self.max_bytes:
-                self._entries[key] = now + seconds, value
-            total = sum(len(value) for _until, value in self._entries.values())
-            for old_key, (until, old_value) in sorted(self._entries.items(), key=lambda item: item[1][0]):
-                if until > now and total <= self.max_bytes:
-                    break
-                del self._entries[old_key]
-                total -= len(old_value)
+            return dict(self._fields(code))
 
-    def drop(self, key: str):
+    def write_field(self, code: str, field: str, value: bytes | None):
+        """Set a field of a room; None deletes it. Do nothing if there is no such room."""
         with self._lock:
-            self._entries.pop(key, None)
+            fields = self._fields(code)
+            fields.pop(field, None)
+            if value is not None:
+                fields[field] = value
 
-    def keys(self, prefix: str = "") -> list[str]:
-        now = time.monotonic()
+    def renew_room(self, code: str, seconds: float):
+        """Let a room expire after `seconds` from now."""
         with self._lock:
-            return sorted(
-                key for key, (until, _value) in self._entries.items() if key.startswith(prefix) and until > now
-            )
+            if fields := self._fields(code):
+                self._rooms[code] = time.monotonic() + seconds, fields
 
-    def publish(self, channel: str, message: bytes):
+    def delete_room(self, code: str):
+        """Delete a room."""
         with self._lock:
-            for listener in self._listeners.get(channel, ()):
-                listener.put(message)
+            self._rooms.pop(code, None)
 
-    @contextmanager
-    def listen(self, channel: str) -> Iterator[NextMessage]:
-        messages = queue.SimpleQueue()
-
-        def next_message(seconds: float) -> bytes | None:
-            try:
-                return messages.get(timeout=seconds)
-            except queue.Empty:
-                return None
-
+    def count_rooms(self) -> int:
+        """Return the number of rooms."""
         with self._lock:
-            self._listeners[channel].append(messages)
-        try:
-            yield next_message
-        finally:
-            with self._lock:
-                self._listeners[channel].remove(messages)
+            return sum(bool(self._fields(code)) for code in list(self._rooms))
+
+    def _fields(self, code: str) -> dict[str, bytes]:
+        until, fields = self._rooms.get(code, (0.0, {}))
+        if until > time.monotonic():
+            return fields
+        self._rooms.pop(code, None)
+        return {}
 
 
-# Keys and sizes by when they are forgotten, beside the values: so a bound in bytes is one of this store alone, whatever
-# else the server has. All of it in one step, as others put at the same time.
-PUT_SCRIPT = """
-local ends, sizes, key, value = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local milliseconds, most, prefix = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local time = redis.call('TIME')
-local now = 1000 * time[1] + math.floor(time[2] / 1000)
-local function forget(keys)
-  for _, each in ipairs(keys) do
-    redis.call('DEL', prefix .. each)
-    redis.call('ZREM', ends, each)
-    local size = redis.call('HGET', sizes, each)
-    if size and size ~= '0' then redis.call('HINCRBY', sizes, '', '-' .. size) end
-    redis.call('HDEL', sizes, each)
-  end
-end
-forget({key})
-if milliseconds <= 0 then return end
-redis.call('SET', prefix .. key, value, 'PX', milliseconds)
-redis.call('ZADD', ends, now + milliseconds, key)
-redis.call('HSET', sizes, key, #value)
-redis.call('HINCRBY', sizes, '', #value)
-forget(redis.call('ZRANGEBYSCORE', ends, '-inf', now))
-while tonumber(redis.call('HGET', sizes, '')) > most do
-  forget(redis.call('ZRANGE', ends, 0, 0))
-end
-for _, each in ipairs(KEYS) do
-  if redis.call('PTTL', each) < milliseconds then redis.call('PEXPIRE', each, milliseconds) end
-end
-"""
+ANSWERS, ROOMS = "explorer:answer:", "explorer:room:"  # beginnings of keys
+# In one step, as a room that is closed meanwhile must not come back without its key and an end.
+WRITE_SCRIPT = "if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end"
 
 
 class RedisStore:
-    """Store in Redis, or a compatible server, see `KeyValueStore`.
+    """Cached answers and rooms in Redis, or a compatible server, whose `maxmemory` bounds them (docs/deploy.md).
+
+    Every method raises StoreError. Those of rooms are those of `MemoryRooms`.
 
     Args:
         address: redis://[:password@]host[:port][/number], or rediss:// for an encrypted connection.
-        name: of the store, as several may be on one server.
-        max_bytes: of all values of that name.
+
+    Attributes:
+        location: of the store, for the server's administrator, without its password.
 
     Raises:
         StoreError: the `redis` package is not installed.
         ValueError: the address is invalid.
     """
 
-    def __init__(self, address: str, name: str, max_bytes: int = MAX_BYTES):
+    def __init__(self, address: str):
         check_store_address(address)
         try:
             import redis
@@ -202,66 +102,49 @@ class RedisStore:
             from redis.retry import Retry
         except ImportError:
             raise StoreError("--store redis://… needs the Python package redis: pip install redis") from None
-        self.max_bytes, self._errors_of_redis = max_bytes, redis.RedisError
+        self._errors_of_redis = redis.RedisError
         parts = urlsplit(address)
         self.location = f"{parts.scheme}://{parts.hostname}:{parts.port or 6379}"
         waits = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S, "retry": Retry(NoBackoff(), 1)}
         self._redis = redis.Redis.from_url(address, **waits)
-        self._prefix = f"explorer:{{{name}}}:"  # in braces, so that a cluster keeps all of it at one place
-        self._ends, self._sizes = f"{self._prefix}ends", f"{self._prefix}sizes"
-        self._put = self._redis.register_script(PUT_SCRIPT)
+        self._write = self._redis.register_script(WRITE_SCRIPT)
 
     def get(self, key: str) -> bytes | None:
+        """Return the cached answer of a key; None if there is none, or it has expired."""
         with self._errors():
-            return self._redis.get(self._value_key(key))
+            return self._redis.get(ANSWERS + key)
 
     def put(self, key: str, value: bytes, seconds: float):
-        if len(value) > self.max_bytes:
-            return self.drop(key)
+        """Store an answer for `seconds`, replacing an earlier one."""
         with self._errors():
-            args = [key, value, math.ceil(1000 * seconds), self.max_bytes, self._value_key("")]
-            self._put(keys=[self._ends, self._sizes], args=args)
+            self._redis.set(ANSWERS + key, value, px=math.ceil(1000 * seconds))
 
-    def drop(self, key: str):
-        self.put(key, b"", 0)
+    def create_room(self, code: str, fields: Mapping[str, bytes], seconds: float):
+        with self._errors(), self._redis.pipeline() as steps:
+            steps.hset(ROOMS + code, mapping=fields).pexpire(ROOMS + code, math.ceil(1000 * seconds)).execute()
 
-    def keys(self, prefix: str = "") -> list[str]:
+    def read_room(self, code: str) -> dict[str, bytes]:
         with self._errors():
-            seconds, microseconds = self._redis.time()
-            encoded_keys = self._redis.zrangebyscore(self._ends, f"({1000 * seconds + microseconds // 1000}", "+inf")
-        return sorted(key for key in (encoded_key.decode() for encoded_key in encoded_keys) if key.startswith(prefix))
+            return {field.decode(): value for field, value in self._redis.hgetall(ROOMS + code).items()}
 
-    def publish(self, channel: str, message: bytes):
+    def write_field(self, code: str, field: str, value: bytes | None):
         with self._errors():
-            self._redis.publish(self._channel_name(channel), message)
+            if value is None:
+                self._redis.hdel(ROOMS + code, field)
+            else:
+                self._write(keys=[ROOMS + code], args=[field, value])
 
-    @contextmanager
-    def listen(self, channel: str) -> Iterator[NextMessage]:
-        subscription = self._redis.pubsub()
+    def renew_room(self, code: str, seconds: float):
+        with self._errors():
+            self._redis.pexpire(ROOMS + code, math.ceil(1000 * seconds))
 
-        def next_message(seconds: float) -> bytes | None:
-            end = time.monotonic() + seconds
-            with self._errors():
-                while True:
-                    message = subscription.get_message(timeout=max(0.0, end - time.monotonic()))
-                    if message and message["type"] == "message":
-                        return message["data"]
-                    if time.monotonic() >= end:
-                        return None
+    def delete_room(self, code: str):
+        with self._errors():
+            self._redis.delete(ROOMS + code)
 
-        try:
-            with self._errors():
-                subscription.subscribe(self._channel_name(channel))
-                subscription.get_message(timeout=TIMEOUT_S)  # that it listens: what is published from now on comes
-            yield next_message
-        finally:
-            subscription.close()
-
-    def _value_key(self, key: str) -> str:
-        return f"{self._prefix}value:{key}"
-
-    def _channel_name(self, channel: str) -> str:
-        return f"{self._prefix}channel:{channel}"
+    def count_rooms(self) -> int:
+        with self._errors():
+            return sum(1 for _key in self._redis.scan_iter(f"{ROOMS}*", count=1000))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -272,13 +155,13 @@ class RedisStore:
 
 
 class FaultTolerantStore:
-    """Store that may be unavailable: it then returns nothing, which is logged once, and the caller continues without.
+    """Cached answers that may be unavailable: then there are none, which is logged once.
 
     Args:
         store: called as long as it answers, and again `RETRY_AFTER_S` later.
     """
 
-    def __init__(self, store: KeyValueStore):
+    def __init__(self, store: RedisStore):
         self.store, self.location = store, store.location
         self._retry_at, self._lock = 0.0, threading.Lock()
 

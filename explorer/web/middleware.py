@@ -9,22 +9,20 @@ import os
 import re
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable
 from functools import partial
-from typing import Any
 
-import gradio as gr
 import httpx
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.translations import _, use_locale
 from explorer.web.assets import inline_script_tags
-from explorer.web.rate_limits import MAX_LINES_A_MINUTE, MINUTE_S, RequestLogBudget, SlidingWindowLimiter, log_budget
-from explorer.web.request_validation import InvalidBodyError, RequestBodyValidator
+from explorer.web.rate_limits import Client, current_client
+from explorer.web.request_validation import RequestBodyValidator, too_large_error
 from explorer.web.user_messages import locale_from_request, user_message
 
 INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
@@ -143,8 +141,7 @@ class HtmlPageCache:
 
 
 LOG = logging.getLogger(__name__)
-HEALTH, ROOMS, UPLOAD, CANCEL = "/health", "/rooms/", "/explorer/upload", "/gradio_api/cancel"
-BUDGET_KEY = "explorer.log_budget"  # a request's name of what it may log
+CANCEL = "/gradio_api/cancel"
 MAX_NAME_BYTES = 255  # of a file: Gradio looks for what it is asked for, and systems fail where names are longer
 GZIP_LEVEL = 5  # more takes longer and saves little
 # What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.
@@ -169,10 +166,8 @@ class SecurityMiddleware:
         app: the app behind it.
         hosts: allowed host names.
         most_bytes: maximum size of a request.
-        health: returns the server's status for `/health`.
-        rooms: app for requests below `/rooms/`; None for none.
-        uploads: app for files sent to `/explorer/upload`, which bounds their size itself; None for none.
         checks: of request bodies; None for none.
+        unbounded_paths: of routes that bound the size of requests themselves.
     """
 
     def __init__(
@@ -180,56 +175,37 @@ class SecurityMiddleware:
         app: ASGIApp,
         hosts: AllowedHosts,
         most_bytes: int,
-        health: Callable[[], Mapping[str, Any]],
-        rooms: ASGIApp | None = None,
-        uploads: ASGIApp | None = None,
         checks: RequestBodyValidator | None = None,
+        unbounded_paths: Collection[str] = (),
     ):
-        self.app, self.hosts, self.most_bytes, self.health, self.rooms = app, hosts, most_bytes, health, rooms
-        self.uploads, self.checks = uploads, checks
-        self.pages, self.log_lines = HtmlPageCache(), SlidingWindowLimiter(MINUTE_S)
+        self.app, self.hosts, self.most_bytes = app, hosts, most_bytes
+        self.checks, self.unbounded_paths = checks, unbounded_paths
+        self.pages = HtmlPageCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        client = {(scope.get("client") or ("",))[0]: MAX_LINES_A_MINUTE}
-        budget = RequestLogBudget(
-            partial(self.log_lines.seconds_until_free, client), partial(self.log_lines.acquire, client)
-        )
-        scope[BUDGET_KEY] = budget
-        log_budget.set(budget)
+        current_client.set(Client.from_request(Request(scope)))
         gzips = "gzip" in Headers(scope=scope).get("accept-encoding", "")
         outgoing = ResponseSender(send, is_immutable=bool(IMMUTABLE_ROUTES.match(path)), gzips=gzips)
-        if refusal := self.rejection(scope, path):
-            return await refusal(scope, receive, outgoing)
         try:
+            if refusal := self.rejection(scope, path):
+                return await refusal(scope, receive, outgoing)
             return await self.answer(scope, path, receive, outgoing)
-        except RequestTooLargeError:
-            refusal = too_large_response(self.most_bytes)
-        except InvalidBodyError as error:
-            refusal = JSONResponse({"detail": str(error)}, error.status)
+        except HTTPException as error:  # after the response began: of a session that is unknown, which it says
+            refusal = JSONResponse({"detail": error.detail}, error.status_code)
         except ClientDisconnect:
             return None
         except Exception as error:
             if outgoing.has_begun and isinstance(error, OSError):  # nobody reads on
                 raise
-            if outgoing.has_begun and isinstance(error, HTTPException):  # unknown session: the client has been notified
-                return await outgoing.end()
             ended = isinstance(error, KeyError) and path.startswith(CANCEL)  # Gradio 6.31: it ended meanwhile
             refusal = JSONResponse({"success": True}) if ended else JSONResponse({"detail": user_message(error)}, 500)
         return await (outgoing.end() if outgoing.has_begun else refusal(scope, receive, outgoing))
 
     async def answer(self, scope: Scope, path: str, receive: Receive, outgoing: "ResponseSender"):
-        """Answer a request by the health endpoint, the rooms, the page cache, or the app behind."""
-        if path == HEALTH:
-            is_read = scope["method"] in ("GET", "HEAD")
-            answer = JSONResponse(self.health()) if is_read else PlainTextResponse(_("Ask by GET."), 405)
-            return await answer(scope, receive, outgoing)
-        if self.rooms and path.startswith(ROOMS):
-            return await self.rooms(scope, receive, outgoing)
-        if self.uploads and path == UPLOAD:
-            return await self.uploads(scope, receive, outgoing)
+        """Answer a request by the page cache or the app behind."""
         language = locale_from_request(scope)
         key = self.pages.key(scope, path, language)
         if messages := self.pages.get(key):
@@ -240,6 +216,8 @@ class SecurityMiddleware:
         if path in ("", "/"):
             scope = {**scope, "query_string": b""}  # which scripts read: Gradio would look for a page by it
         with use_locale(language):
+            if path in self.unbounded_paths:
+                return await self.app(scope, receive, outgoing)
             if self.checks and scope["method"] == "POST":
                 receive = await self.check_body(scope, path, receive)
             return await self.app(scope, limit_body_size(receive, self.most_bytes), outgoing)
@@ -248,22 +226,17 @@ class SecurityMiddleware:
         """Return a receive function for the request's body after checking it.
 
         Raises:
-            InvalidBodyError: the body is invalid for its route.
-            RequestTooLargeError: the body is too large.
+            HTTPException: the body is too large, or invalid for its route.
         """
-        body, bounded_receive = b"", limit_body_size(receive, self.most_bytes)
-        while True:
-            message = await bounded_receive()
-            if message["type"] != "http.request":
-                raise ClientDisconnect
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        body = self.checks.check(path, Headers(scope=scope).get("content-type", ""), body)
-        return replay_body(body, receive)
+        body = await Request(scope, limit_body_size(receive, self.most_bytes)).body()
+        return replay_body(self.checks.check(path, Headers(scope=scope), body), receive)
 
     def rejection(self, scope: Scope, path: str) -> Response | None:
-        """Return the response that rejects a request; None to let it through."""
+        """Return the response that rejects a request; None to let it through.
+
+        Raises:
+            HTTPException: the request is too large.
+        """
         headers = Headers(scope=scope)
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         if not self.hosts.allows(host):
@@ -275,15 +248,9 @@ class SecurityMiddleware:
             return PlainTextResponse(_("Not found."), 404)
         if not has_valid_proxy_headers(headers):
             return PlainTextResponse(_("A proxy’s headers name no host: X-Forwarded-Host, X-Gradio-Server."), 400)
-        if self.uploads and path == UPLOAD:
-            return None
-        return too_large_response(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
-
-
-def request_log_budget(event: gr.Request | None) -> RequestLogBudget | None:
-    """Return the log budget of an event's request; None if it did not pass the middleware."""
-    request = getattr(event, "request", None)
-    return request.scope.get(BUDGET_KEY) if request else None
+        if length.isdigit() and int(length) > self.most_bytes and path not in self.unbounded_paths:
+            raise too_large_error(self.most_bytes)
+        return None
 
 
 def has_valid_proxy_headers(headers: Headers) -> bool:
@@ -295,17 +262,8 @@ def has_valid_proxy_headers(headers: Headers) -> bool:
         return False
 
 
-class RequestTooLargeError(Exception):
-    """A request's body exceeds the maximum size."""
-
-
-def too_large_response(max_bytes: int) -> JSONResponse:
-    """Return the response to a request that is too large."""
-    return JSONResponse({"detail": _("A request has at most {most:,} bytes.", most=max_bytes)}, 413)
-
-
 def limit_body_size(receive: Receive, max_bytes: int) -> Receive:
-    """Return a receive function that raises RequestTooLargeError after `max_bytes`, whatever the declared length."""
+    """Return a receive function that raises HTTPException after `max_bytes`, whatever the declared length."""
     num_bytes = 0
 
     async def receive_limited() -> Message:
@@ -313,7 +271,7 @@ def limit_body_size(receive: Receive, max_bytes: int) -> Receive:
         message = await receive()
         num_bytes += len(message.get("body", b""))
         if num_bytes > max_bytes:
-            raise RequestTooLargeError
+            raise too_large_error(max_bytes)
         return message
 
     return receive_limited

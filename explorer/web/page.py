@@ -14,7 +14,7 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
@@ -33,14 +33,13 @@ from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.browser_routes import BrowserRoutes
 from explorer.web.file_uploads import FileUploads
-from explorer.web.key_value_stores import FaultTolerantStore, open_store
+from explorer.web.key_value_stores import FaultTolerantStore, MemoryRooms, RedisStore
 from explorer.web.layout import TITLE, PageLayout, StateComponent
-from explorer.web.middleware import AllowedHosts, SecurityMiddleware, request_log_budget
+from explorer.web.middleware import AllowedHosts, SecurityMiddleware
 from explorer.web.public_api import PublicApi, health
-from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging, log_budget
+from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging
 from explorer.web.request_validation import RequestBodyValidator, State, argument_types
 from explorer.web.room_routes import RoomRoutes
-from explorer.web.rooms import MAX_ROOM_BYTES
 from explorer.web.user_messages import user_message
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")
@@ -158,7 +157,7 @@ class Page:
         checkpoint: name of the model that a new user sees.
         limits: of one user.
         lessons: folder with a teacher's own lessons; None for none.
-        shared: address of the store shared with other processes (see `open_store`); "" for none.
+        shared: address of the store shared with other processes (see `RedisStore`); "" for none.
 
     Raises:
         LessonError: a file there is no valid lesson.
@@ -174,10 +173,11 @@ class Page:
         shared: str = "",
     ):
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
-        self.answer_store = FaultTolerantStore(open_store(shared, "answers")) if shared else None
+        store = RedisStore(shared) if shared else None
+        self.answer_store = FaultTolerantStore(store) if store else None
         self.lesson_library = LessonLibrary(lessons, ELEMENT_IDS)
         self.uploads = FileUploads() if library.catalog.allows_paths else None
-        self.rooms = RoomRoutes(open_store(shared, "rooms", MAX_ROOM_BYTES), self.lesson_library, limits)
+        self.rooms = RoomRoutes(store or MemoryRooms(), self.lesson_library, limits)
         if lessons:  # what is wrong with them is told before anybody is served
             self.lesson_library.check()
 
@@ -229,16 +229,15 @@ class Page:
 
     def server_options(self, blocks: gr.Blocks, hosts: AllowedHosts) -> dict[str, Any]:
         """Return Gradio's options for serving the page."""
-        admission = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
-        services = {
-            "health": lambda: health(self.library, blocks, self.channel.num_waiting, self.answer_store),
-            "rooms": self.rooms,
-            "uploads": self.uploads,
-        }
-        services["checks"] = RequestBodyValidator(blocks)
         limit_logging()
-        static_files = static_route()
-        gate = Middleware(SecurityMiddleware, **admission, **services)
+        upload_routes = self.uploads.routes if self.uploads else []
+        admission = {
+            "hosts": hosts,
+            "most_bytes": self.limits.request_bytes,
+            "checks": RequestBodyValidator(blocks),
+            "unbounded_paths": [route.path for route in upload_routes],
+        }
+        routes = [static_route(), self.health_route(blocks), *self.rooms.routes, *upload_routes, *self.channel.routes]
         return {
             "css": "\n".join(path.read_text(encoding="utf-8") for path in LAYOUT_SHEETS),
             "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{head_tags()}",
@@ -247,8 +246,16 @@ class Page:
             "ssr_mode": False,
             "run_history": False,  # would keep every event's data in the browser
             "enable_monitoring": False,
-            "app_kwargs": {"middleware": [gate], "routes": [static_files, *self.channel.routes]},
+            "app_kwargs": {"middleware": [Middleware(SecurityMiddleware, **admission)], "routes": routes},
         }
+
+    def health_route(self, blocks: gr.Blocks) -> Route:
+        """Return the route of the server's report on itself."""
+
+        async def report_health(request: Request) -> Response:
+            return JSONResponse(health(self.library, blocks, self.channel.num_waiting, self.answer_store))
+
+        return Route("/health", report_health)
 
 
 def static_route() -> Route:
@@ -309,7 +316,6 @@ def decorate_api_function(function: Callable, prompts: PromptRateLimiter) -> Cal
     @wraps(function)
     def wrapper(*args, **kwargs):
         request = args[-1]
-        log_budget.set(request_log_budget(request))
         address = getattr(getattr(request, "client", None), "host", None) or ""
         current_client.set(Client(getattr(request, "session_hash", None) or "", address))
         try:

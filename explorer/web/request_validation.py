@@ -12,6 +12,9 @@ from typing import Annotated, Any, Literal
 import gradio as gr
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails, PydanticCustomError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from typing_extensions import NotRequired, TypedDict
 
 from explorer.errors import UserError
@@ -115,7 +118,7 @@ WANTED = {
 
 
 class ArgumentTypes:
-    """Types of a function's arguments in order, without a `gr.Request`, which Gradio passes.
+    """Types of a function's arguments in order, without the request, which the server passes.
 
     Args:
         function: with annotated parameters; one without an annotation takes any value.
@@ -124,7 +127,7 @@ class ArgumentTypes:
 
     def __init__(self, function: Callable, count: int | None = None):
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-        sent = [parameter for parameter in parameters if parameter.annotation is not gr.Request][:count]
+        sent = [one for one in parameters if one.annotation not in (gr.Request, Request)][:count]
         self.names = [parameter.name for parameter in sent]
         types = (Any if parameter.annotation is parameter.empty else parameter.annotation for parameter in sent)
         defaults = (... if parameter.default is parameter.empty else parameter.default for parameter in sent)
@@ -225,6 +228,8 @@ def _dotted_path(path: Sequence[str | int]) -> str:
 
 Index = Annotated[int, Field(ge=0, lt=10**9)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+ShortName = Annotated[str, Field(min_length=1, max_length=64)]  # of a visitor, a job or a figure
+Coordinate = Annotated[float, Field(ge=-(10**9), le=10**9, allow_inf_nan=False)]
 WholeNumber = Annotated[int, Field(gt=-(2**53), lt=2**53)]  # as JavaScript has them exactly
 Ids = str | list[Index]  # of tokens, as numbers or as their text
 About = Literal[ABOUT]
@@ -314,8 +319,8 @@ class ClickedPointFields(TypedDict):
 
     __pydantic_config__ = STRICT
 
-    x: Number
-    y: Number
+    x: Coordinate
+    y: Coordinate
     layer: NotRequired[Index | None]
     head: NotRequired[Index | None]
     curve: NotRequired[Index | None]
@@ -331,7 +336,7 @@ class InspectionRequest(TypedDict):
     point: ClickedPointFields
 
 
-NOT_FOUND, UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE = 404, 415, 422  # HTTP's statuses
+NOT_FOUND, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE = 404, 413, 415, 422  # HTTP's statuses
 Name = Annotated[str, Field(max_length=256)]  # that a client makes up
 Session = Annotated[Name, Field(min_length=1)]  # Gradio's queue fails on an empty one
 LENIENT = {"strict": True, "extra": "allow"}  # of what Gradio's clients send each other: newer ones may say more
@@ -381,12 +386,15 @@ class QueueEventEndBody(TypedDict):
     event_id: Name
 
 
-class InvalidBodyError(UserError):
-    """A rejected request body, with an HTTP status."""
+def check_content_type(headers: Headers):
+    """Raise HTTPException unless a body is sent as JSON: a form of another site, which may not open files, is not."""
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
 
-    def __init__(self, status: int, sentence: str):
-        super().__init__(sentence)
-        self.status = status
+
+def too_large_error(max_bytes: int) -> HTTPException:
+    """Return the error for a body of more than `max_bytes`."""
+    return HTTPException(TOO_LARGE, _("A request has at most {most:,} bytes.", most=max_bytes))
 
 
 class RequestBodyValidator:
@@ -413,33 +421,30 @@ class RequestBodyValidator:
             (re.compile(rf"/gradio_api/{path}/?"), TypeAdapter(type_), check) for path, (type_, check) in checks.items()
         ]
 
-    def check(self, path: str, content_type: str, body: bytes) -> bytes:
+    def check(self, path: str, headers: Headers, body: bytes) -> bytes:
         """Return the body to pass on, with U+FFFD in place of lone surrogates.
 
         Raises:
-            InvalidBodyError: the body is rejected.
+            HTTPException: the body is rejected.
         """
         routes = ((pattern.fullmatch(path), types, check) for pattern, types, check in self._checks)
         route, types, check = next((one for one in routes if one[0]), (None, None, None))
         if route is None:
             return body
-        if content_type.partition(";")[0].strip().lower() != "application/json":
-            raise InvalidBodyError(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
+        check_content_type(headers)
         try:
             value = parse_json(body)
             check_object(types, value)
             if check:
                 check(value, **route.groupdict())
-        except InvalidBodyError:
-            raise
         except UserError as error:
-            raise InvalidBodyError(UNPROCESSABLE, str(error)) from None
+            raise HTTPException(UNPROCESSABLE, str(error)) from None
         return to_json_bytes(value) if has_surrogates(body) else body
 
     def _check_event(self, event: QueueJoinBody):
         function = self.blocks.fns.get(event["fn_index"])
         if function is None or function.fn is None:
-            raise InvalidBodyError(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
+            raise HTTPException(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
         types, data = argument_types(function.fn, len(function.inputs)), event["data"]
         if len(data) != len(types.names):  # Gradio fills no gap here
             wanted = ", ".join(types.names) or "0"
@@ -459,11 +464,11 @@ class RequestBodyValidator:
         """Return the argument types of a public endpoint.
 
         Raises:
-            InvalidBodyError: there is none of this name.
+            HTTPException: there is none of this name.
         """
         endpoints = (fn for fn in self.blocks.fns.values() if fn.api_name == name and fn.api_visibility == "public")
         if (function := next(endpoints, None)) is None:
-            raise InvalidBodyError(NOT_FOUND, _("There is no endpoint {name!r:.40} here.", name=name))
+            raise HTTPException(NOT_FOUND, _("There is no endpoint {name!r:.40} here.", name=name))
         return argument_types(function.fn, len(function.inputs))
 
 

@@ -7,7 +7,6 @@ import json
 import logging
 import re
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +19,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from explorer.state.selection import parse_index
-from explorer.web.key_value_stores import KeyValueStore, StoreError
+from explorer.web.key_value_stores import MemoryRooms, RedisStore, StoreError
 from explorer.web.request_validation import STRICT, Index
 
 ALPHABET = "23456789ACDEFGHJKMNPQRTVWXY"  # no two that look alike
@@ -55,9 +54,9 @@ def hash_teacher_key(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def matches_key_hash(key: object, expected: str) -> bool:
+def matches_key_hash(key: str, expected: str) -> bool:
     """Return whether a key has this hash; compares in constant time."""
-    return isinstance(key, str) and hmac.compare_digest(hash_teacher_key(key), expected)
+    return hmac.compare_digest(hash_teacher_key(key), expected)
 
 
 MAX_QUESTION_CHARS, MAX_ANSWER_CHARS = 200, 80  # an answer is one of the teacher's, or a student's own words
@@ -108,9 +107,9 @@ def own_question_tally_key(question: Mapping[str, Any], reply: str) -> str | Non
 
 
 TTL_S = 4 * 3600.0  # seconds after the teacher's last sign
-PRESENCE_TTL_S = 60.0  # expiry of a process's report of its students
-MAX_ROOMS, MAX_ROOM_BYTES = 200, 32 << 20
-CHANNEL = "rooms"
+PRESENCE_TTL_S = 60.0  # for which a process's report of its students counts
+# At most 100 MB together: a room holds what its teacher shows, 200 kB, and replies of up to 0.4 kB with their keys.
+MAX_ROOMS, MAX_REPLIES = 100, 2000  # replies in one room, to all its questions
 
 
 @dataclass(frozen=True)
@@ -134,114 +133,105 @@ class TeacherState:
     question: Mapping[str, Any] | None = None
 
 
-class RoomStore:
-    """Rooms in a store.
+@dataclass(frozen=True)
+class StoredRoom:
+    """A room's contents in the store.
 
-    Each process and each student have keys of their own, so that none overwrites another's. Of a student only the
-    last reply to each question is stored, under a random name. Every method raises StoreError.
+    Each process and each student have fields of their own, so that none overwrites another's. Of a student only the
+    last reply to each question is stored, under a random name.
+
+    Attributes:
+        fields: `key`, the hash of the teacher's key; `led`, the teacher's state; `reply/QUESTION/STUDENT`; and
+            `there/PROCESS`, the students who are present in a process.
+    """
+
+    fields: Mapping[str, bytes]
+
+    @property
+    def key_hash(self) -> str:
+        return self.fields["key"].decode()
+
+    @property
+    def teacher_state(self) -> TeacherState:
+        return TeacherState(**json.loads(self.fields["led"])) if "led" in self.fields else TeacherState()
+
+    def replies(self, question: str) -> dict[str, str]:
+        """Return the replies to a question by student."""
+        prefix = f"reply/{question}/"
+        return {
+            field.removeprefix(prefix): value.decode()
+            for field, value in self.fields.items()
+            if field.startswith(prefix)
+        }
+
+    def counts(self, question: str) -> dict[str, int]:
+        """Return the number of students by reply, the most frequent first."""
+        return dict(Counter(sorted(self.replies(question).values())).most_common())
+
+    @property
+    def present_students(self) -> frozenset[str]:
+        """The students who are present in any process."""
+        reports = [json.loads(value) for field, value in self.fields.items() if field.startswith("there/")]
+        return frozenset(
+            student for report in reports if report["until"] > time.time() for student in report["students"]
+        )
+
+
+class RoomStore:
+    """Rooms in a store. Every method raises StoreError.
 
     Args:
         store: where the rooms are.
     """
 
-    def __init__(self, store: KeyValueStore):
+    def __init__(self, store: MemoryRooms | RedisStore):
         self.store = store
 
     def open(self) -> tuple[str, str] | None:
         """Create a room, and return its code and key; None if there are too many rooms."""
-        rooms = {name.partition("/")[2] for name in self.store.keys("room/")}
-        self._forget_all_but(rooms)
-        if len(rooms) >= MAX_ROOMS:
+        if self.store.count_rooms() >= MAX_ROOMS:
             return None
         code, key = new_room_code(), new_teacher_key()
-        self.store.put(f"room/{code}", hash_teacher_key(key).encode(), TTL_S)
+        self.store.create_room(code, {"key": hash_teacher_key(key).encode()}, TTL_S)
         return code, key
 
-    def exists(self, code: str) -> bool:
-        """Return whether there is a room with the code."""
-        return self.store.get(f"room/{code}") is not None
-
-    def is_teacher(self, code: str, key: object) -> bool:
-        """Return whether a key is that of the room's teacher."""
-        stored_hash = self.store.get(f"room/{code}")
-        return stored_hash is not None and matches_key_hash(key, stored_hash.decode())
+    def read(self, code: str) -> StoredRoom | None:
+        """Return a room's contents; None if there is no room with the code."""
+        fields = self.store.read_room(code)
+        return StoredRoom(fields) if fields else None
 
     def renew(self, code: str):
         """Restart the room's expiry time, as the teacher is present."""
-        for name in (f"room/{code}", f"{code}/led"):
-            if (value := self.store.get(name)) is not None:
-                self.store.put(name, value, TTL_S)
+        self.store.renew_room(code, TTL_S)
 
     def set_teacher_state(self, code: str, teacher_state: TeacherState):
-        """Store the teacher's state, delete replies to an earlier question of the teacher, and tell all processes."""
-        before, question = self.get_teacher_state(code).question, teacher_state.question
-        self._put(code, "led", json.dumps(asdict(teacher_state)).encode(), TTL_S)
+        """Store the teacher's state, and delete replies to an earlier question of the teacher."""
+        if (stored := self.read(code)) is None:
+            return
+        self.store.write_field(code, "led", json.dumps(asdict(teacher_state)).encode())
+        before, question = stored.teacher_state.question, teacher_state.question
         if before and (question is None or question["number"] != before["number"]):
-            for key in self.store.keys(f"{code}/reply/{own_question_key(before)}/"):
-                self.store.drop(key)
-        self.publish_change(code)
-
-    def get_teacher_state(self, code: str) -> TeacherState:
-        """Return the teacher's state; the default if none is stored."""
-        value = self.store.get(f"{code}/led")
-        return TeacherState(**json.loads(value)) if value else TeacherState()
+            for student in stored.replies(own_question_key(before)):
+                self.reply(code, own_question_key(before), student, None)
 
     def reply(self, code: str, question: str, student: str, reply: str | None):
         """Store a student's reply in place of the one before; None deletes it."""
-        name = f"reply/{question}/{student}"
-        if reply is None:
-            self.store.drop(f"{code}/{name}")
-        else:
-            self._put(code, name, reply.encode(), TTL_S)
-        self.publish_change(code)
+        self.store.write_field(code, f"reply/{question}/{student}", None if reply is None else reply.encode())
 
-    def students_with_reply(self, code: str, question: str) -> list[str]:
-        """Return the students who have replied."""
-        prefix = f"{code}/reply/{question}/"
-        return [key.removeprefix(prefix) for key in self.store.keys(prefix)]
-
-    def counts(self, code: str, question: str) -> dict[str, int]:
-        """Return the number of students by reply, the most frequent first."""
-        replies = (self.store.get(key) for key in self.store.keys(f"{code}/reply/{question}/"))
-        return dict(Counter(sorted(reply.decode() for reply in replies if reply is not None)).most_common())
+    def has_space(self, code: str, question: str, student: str, max_people: int) -> bool:
+        """Return whether a student's reply to a question may be stored."""
+        stored = self.read(code)
+        replies = stored.replies(question) if stored else {}
+        return student in replies or (len(replies) < max_people and len(stored.fields) < MAX_REPLIES)
 
     def report_present(self, code: str, process: str, students: Collection[str]):
         """Store which students are present in a process."""
-        self._put(code, f"there/{process}", json.dumps(sorted(students)).encode(), PRESENCE_TTL_S)
-
-    def present_students(self, code: str) -> set[str]:
-        """Return the students who are present in any process."""
-        payloads = (self.store.get(key) for key in self.store.keys(f"{code}/there/"))
-        return {student for payload in payloads if payload for student in json.loads(payload)}
+        report = {"until": time.time() + PRESENCE_TTL_S, "students": sorted(students)}
+        self.store.write_field(code, f"there/{process}", json.dumps(report).encode())
 
     def close(self, code: str):
         """Delete the room and its contents."""
-        self.store.drop(f"room/{code}")  # first: nothing is put there any more
-        self.forget(code)
-        self.publish_change(code)
-
-    def forget(self, code: str):
-        """Delete the contents of a room that no longer exists."""
-        for key in self.store.keys(f"{code}/"):
-            self.store.drop(key)
-
-    def publish_change(self, code: str):
-        """Notify every process that the room has changed."""
-        self.store.publish(CHANNEL, code.encode())
-
-    def _put(self, code: str, name: str, value: bytes, seconds: float):
-        if not self.exists(code):
-            return
-        self.store.put(f"{code}/{name}", value, seconds)
-        if not self.exists(code):  # it was closed meanwhile
-            self.store.drop(f"{code}/{name}")
-
-    def _forget_all_but(self, rooms: Collection[str]):
-        """Delete the contents of rooms that expired without being closed."""
-        for key in self.store.keys(""):
-            code = key.partition("/")[0]
-            if code != "room" and code not in rooms:
-                self.store.drop(key)
+        self.store.delete_room(code)
 
 
 def question_key(teacher_state: TeacherState) -> str:
@@ -266,6 +256,7 @@ class LocalRoomCopy:
 
     Attributes:
         code: of the room.
+        key_hash: of the teacher's key.
         teacher_state: the teacher's latest state.
         for_students, for_teacher: the response's tag, unique to its content, and the response as JSON; None before
             the first read.
@@ -276,8 +267,8 @@ class LocalRoomCopy:
             of the last wait.
     """
 
-    def __init__(self, code: str):
-        self.code, self.teacher_state, self.closed = code, TeacherState(), False
+    def __init__(self, code: str, key_hash: str = ""):
+        self.code, self.key_hash, self.teacher_state, self.closed = code, key_hash, TeacherState(), False
         self.for_students: tuple[str, bytes] | None = None
         self.for_teacher: tuple[str, bytes] | None = None
         self.present_until: dict[str, float] = {}
@@ -364,17 +355,15 @@ def add_etag(answer: Mapping[str, Any]) -> tuple[str, bytes]:
 
 LOG = logging.getLogger(__name__)
 MAX_THREADS = 4  # threads that ask the store
-MIN_READ_INTERVAL_S, POLL_INTERVAL_S = (
-    0.1,
-    5.0,
-)  # minimum interval between reads; maximum without a notification
+MIN_READ_INTERVAL_S = 0.1  # between two reads of a room after changes by this process
+POLL_INTERVAL_S = 1.0  # between two reads for changes by other processes
 LINGER_S = 30.0  # seconds for which a room without waiting clients is followed
 RETRY_AFTER_S = 2.0  # seconds until a store that is gone is asked again
 Result = TypeVar("Result")
 
 
 class RoomWatcher:
-    """Follows each room with waiting clients by one task per room, and one listener thread for all of them.
+    """Follows each room with waiting clients by a task that reads it once a second, and at once after a change here.
 
     A waiting client takes a connection and no thread. Belongs to one event loop; errors are those of the store.
 
@@ -382,12 +371,10 @@ class RoomWatcher:
         store: shared by the processes.
     """
 
-    def __init__(self, store: KeyValueStore):
+    def __init__(self, store: MemoryRooms | RedisStore):
         self.room_store, self.name = RoomStore(store), new_process_name()
         self._rooms: dict[str, LocalRoomCopy] = {}
         self._limiter: anyio.CapacityLimiter | None = None
-        self._listener: threading.Thread | None = None
-        self._wanted = threading.Event()  # that somebody listens
 
     async def run_store_call(self, function: Callable[..., Result], *args: Any) -> Result:
         """Call a function of the store on another thread, and return its result."""
@@ -405,12 +392,11 @@ class RoomWatcher:
         if room := self.get_local(code):
             room.left_at = time.monotonic()  # whoever asks is about to wait: it is not given up meanwhile
             return room
-        if not await self.run_store_call(self.room_store.exists, code):
+        if (stored := await self.run_store_call(self.room_store.read, code)) is None:
             return None
         if room := self.get_local(code):  # another came meanwhile
             return room
-        room = self._rooms[code] = LocalRoomCopy(code)
-        self._listen()
+        room = self._rooms[code] = LocalRoomCopy(code, stored.key_hash)
         room.task = asyncio.create_task(self._follow(room))
         return room
 
@@ -419,13 +405,12 @@ class RoomWatcher:
             while not room.closed and (room.waiting or time.monotonic() - room.left_at < LINGER_S):
                 with anyio.move_on_after(POLL_INTERVAL_S):  # `asyncio.wait_for` of Python 3.11 may lose a cancellation
                     await room.to_read.wait()
-                    room.to_read.clear()
+                room.to_read.clear()
                 try:
                     await self._read(room)
                 except Exception as error:  # whatever it is, nobody is to be told that the class is over
                     LOG.warning("a room could not be read: %s", error, exc_info=not isinstance(error, StoreError))
                     await asyncio.sleep(RETRY_AFTER_S)
-                    room.to_read.set()
                 await asyncio.sleep(MIN_READ_INTERVAL_S)
         finally:
             room.close()
@@ -434,39 +419,23 @@ class RoomWatcher:
 
     async def _read(self, room: LocalRoomCopy):
         room.drop_absent()
-        has_teacher = time.monotonic() - room.teacher_asked_at < LINGER_S
-        present_here, is_due = set(room.present_until), time.monotonic() - room.reported_at > PRESENCE_TTL_S / 3
+        present_here, now = set(room.present_until), time.monotonic()
+        is_due = present_here != room.reported_students or now - room.reported_at > PRESENCE_TTL_S / 3
+        has_teacher = now - room.teacher_asked_at < LINGER_S
 
-        def read() -> tuple[TeacherState, set[str], dict[str, int], dict[str, int]] | None:
-            if not self.room_store.exists(room.code):
-                self.room_store.forget(room.code)  # what is left of it
-                return None
-            if present_here != room.reported_students or is_due:
+        def read() -> StoredRoom | None:
+            if is_due:
                 self.room_store.report_present(room.code, self.name, present_here)
-            if present_here != room.reported_students:
-                self.room_store.publish_change(room.code)
-            teacher_state = self.room_store.get_teacher_state(room.code)
-            counts = (
-                self.room_store.counts(room.code, question_key(teacher_state))
-                if has_teacher and teacher_state.lesson
-                else {}
-            )
-            question = teacher_state.question
-            own_counts = (
-                self.room_store.counts(room.code, own_question_key(question))
-                if question and (has_teacher or question["shows_replies"])
-                else {}
-            )
-            return teacher_state, self.room_store.present_students(room.code), counts, own_counts
+            return self.room_store.read(room.code)
 
-        reading = await self.run_store_call(read)
-        if reading is None:
+        stored = await self.run_store_call(read)
+        if stored is None:
             return room.close()
-        if present_here != room.reported_students or is_due:
-            room.reported_students, room.reported_at = present_here, time.monotonic()
-        room.teacher_state, present_students, counts, own_counts = reading
-        room.students_everywhere, teacher_state = frozenset(present_students), room.teacher_state
-        question = teacher_state.question
+        if is_due:
+            room.reported_students, room.reported_at = present_here, now
+        room.teacher_state, room.students_everywhere = stored.teacher_state, stored.present_students
+        teacher_state, question = room.teacher_state, room.teacher_state.question
+        own_counts = stored.counts(own_question_key(question)) if question else {}
         own_replies = {"number": question["number"], "counts": own_counts} if question else None
         for_students = {
             "leads": teacher_state.leads,
@@ -480,39 +449,7 @@ class RoomWatcher:
             "people": len(room.people),
             "lesson": teacher_state.lesson,
             "step": teacher_state.step,
-            "counts": counts,
+            "counts": stored.counts(question_key(teacher_state)) if teacher_state.lesson else {},
             "own_replies": own_replies,
         }
         return room.set_answers(for_students, for_teacher if has_teacher else None)
-
-    def _listen(self):
-        self._wanted.set()
-        if self._listener is None or not self._listener.is_alive():
-            loop = asyncio.get_running_loop()
-            self._listener = threading.Thread(target=self._refresh_all, args=(loop,), name="rooms", daemon=True)
-            self._listener.start()
-
-    def _refresh_all(self, loop: asyncio.AbstractEventLoop):
-        while self._wanted.wait() and not loop.is_closed():
-            try:
-                with self.room_store.store.listen(CHANNEL) as next_message:
-                    loop.call_soon_threadsafe(self._request_all_reads)
-                    while self._rooms and not loop.is_closed():
-                        if message := next_message(1.0):
-                            loop.call_soon_threadsafe(self._on_change, message.decode())
-            except StoreError:
-                time.sleep(RETRY_AFTER_S)  # meanwhile each room is read every few seconds
-            except RuntimeError:  # the loop was closed
-                return
-            self._wanted.clear()
-            if self._rooms:
-                self._wanted.set()
-
-    def _request_all_reads(self):
-        """Request a read of all rooms, for changes before the listener was subscribed."""
-        for room in self._rooms.values():
-            room.to_read.set()
-
-    def _on_change(self, code: str):
-        if room := self._rooms.get(code):
-            room.to_read.set()

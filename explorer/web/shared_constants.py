@@ -1,6 +1,7 @@
-"""Names shared by the page's script and Python: scopes of requests, and element ids of their answers.
+"""Names and defaults that the page's script and Python share: scopes of requests, element ids, fields and tabs.
 
-`assets.py` writes those that the script needs to the module `shared_constants.js`, so that each is defined once.
+`assets.py` writes lists and defaults that the script needs to the module `shared_constants.js`; it names elements as
+CSS does, by their ids.
 """
 
 from dataclasses import fields
@@ -66,36 +67,18 @@ def url_field_defaults() -> dict[str, Any]:
 
 
 def js_constants() -> dict[str, Any]:
-    """Return the names that the script needs, too (static/shared_constants.d.ts)."""
+    """Return what the script needs, too (static/shared_constants.d.ts)."""
     return {
         "ABOUT": ABOUT,
-        "ADVICE": ADVICE,
-        "CHOOSERS": CHOOSERS,
         "ADDRESS_DEFAULTS": url_field_defaults(),
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
-        "EFFECT": EFFECT,
-        "QUESTION": QUESTION,
         "END_OF_TEXT_TOKENS": END_OF_TEXT_TOKENS,
-        "FORMULA": FORMULA,
-        "IN_FULL": IN_FULL,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],
         "PLOTLY_URL": "../plotly.js",  # from the script that draws figures
-        "LESSON": LESSON,
-        "MARK": MARK,
-        "HEADING": HEADING,
-        "OF_B": OF_B,
-        "NEXT_TOKEN": NEXT_TOKEN,
-        "PROBLEM": PROBLEM,
         "SELECTABLE": [*Selection().as_dict(), *GenerationSettings().as_dict()],
-        "SERIES": SERIES,
         "SIMPLE_TABS": [view.name for view in STORY_VIEWS],
-        "STAND_INS": STAND_INS,
         "STORY_TABS": [view.name for view in STORY_STEPS],
-        "TAB": TAB,
-        "VIEW": VIEW,
         "LANGUAGES": LANGUAGES,
-        "WHAT_IFS": WHAT_IFS,
         "WHOLE": INTEGER_SETTINGS,
-        "WHY": WHY,
     }

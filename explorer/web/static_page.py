@@ -39,7 +39,7 @@ from explorer.translations import ENGLISH, LANGUAGES, messages_for_js, use_local
 from explorer.views import VIEWS, Panel, View, style
 from explorer.views.selection import TITLES
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, Theme, css_colours
-from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
+from explorer.views.verification import CapturedCellInspector, TapVerifier
 from explorer.web import shared_constants
 from explorer.web.assets import (
     FONT_WEIGHTS,
@@ -94,7 +94,9 @@ def page_files() -> dict[str, str]:
         "MODELS": models,
         "RANGES": RANGES,
         "MARKUP": {view.name: view_markup(drawn_part(view)) for view in VIEWS},
-        "VIEWS": {view.name: pack_view(drawn_part(view)) for view in VIEWS if view.name in (*DRAWN_VIEWS, "overview")},
+        "VIEWS": {
+            view.name: pack_view(drawn_part(view), configs) for view in VIEWS if view.name in (*DRAWN_VIEWS, "overview")
+        },
         "FIGURES": figure_templates(),
         "CHOICES": {name: pack_choice(name) for view in VIEWS for name in drawn_part(view).select_controls},
         "COLOURS": {name: getattr(style, name) for name in COLOURS},
@@ -235,28 +237,30 @@ def figure_templates() -> dict[str, dict[str, Any]]:
     return {element_id(view.name, panel.name): panel.template.as_dict() for view, panel in panels}
 
 
-def pack_view(view: View) -> dict[str, Any]:
-    """Return what the page needs to know of a view: its description, its lists, and its panels."""
+def pack_view(view: View, configs: Mapping[str, ModelConfig]) -> dict[str, Any]:
+    """Return what the page needs to know of a view: its description, its lists, and its panels.
+
+    Args:
+        configs: of the models, by name.
+    """
     return {
         "description": view.description,
         "controls": view.select_controls,
-        "panels": [pack_panel(panel) for panel in view.panels],
+        "panels": [pack_panel(panel, configs) for panel in view.panels],
     }
 
 
-def pack_panel(panel: Panel) -> dict[str, Any]:
+def pack_panel(panel: Panel, configs: Mapping[str, ModelConfig]) -> dict[str, Any]:
     """Return what a panel is, and what is declared of its verification and of the number at a point."""
     packed = {name: getattr(panel, name) for name in ("name", "width", "title", "heading", "kind", "height")}
-    if isinstance(panel.verify, CapturedValuesVerifier | AnalysisVerifier):
-        packed["verify"] = {"kind": VERIFIER_KINDS[type(panel.verify)], "names": panel.verify.templates}
-    if isinstance(panel.verify, AnalysisVerifier) and panel.verify.against:
-        packed["verify"]["against"] = panel.verify.against[0]
+    if isinstance(panel.verify, TapVerifier):
+        names = {model: panel.verify.expand_templates(config) for model, config in configs.items()}
+        packed["verify"] = {"kind": panel.verify.kind, "names": names}
+        if panel.verify.against:
+            packed["verify"]["against"] = panel.verify.against[0]
     if isinstance(panel.inspect, CapturedCellInspector):
         packed["inspect"] = asdict(panel.inspect)
     return packed
-
-
-VERIFIER_KINDS = {CapturedValuesVerifier: "captured", AnalysisVerifier: "derived"}
 
 
 def read_config(checkpoint: str) -> ModelConfig:

@@ -9,10 +9,12 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import Scope
 
 from explorer.errors import UserError
+from explorer.tracing.jobs import RequestCancelledError
 from explorer.translations import _, current_locale, negotiate_locale, translate
 from explorer.web.rate_limits import can_log
 from model.errors import ModelError, NonFiniteLogitsError
@@ -57,6 +59,24 @@ def translated_message(error: Exception) -> str:
         for name, value in error.values.items()
     }
     return translate(error.template, **values)
+
+
+UNPROCESSABLE, SERVER_ERROR, CLIENT_CLOSED_REQUEST = 422, 500, 499  # HTTP's statuses; the last is nginx's
+
+
+@contextmanager
+def errors_as_responses() -> Iterator[None]:
+    """Turn the errors of the block into HTTP responses."""
+    try:
+        yield
+    except (HTTPException, ClientDisconnect):
+        raise
+    except RequestCancelledError:
+        raise HTTPException(CLIENT_CLOSED_REQUEST) from None
+    except USER_ERRORS as error:
+        raise HTTPException(UNPROCESSABLE, user_message(error)) from None
+    except Exception as error:
+        raise HTTPException(SERVER_ERROR, user_message(error)) from None
 
 
 _notices: ContextVar[list[str] | None] = ContextVar("notices", default=None)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import Any
 
 import tokenizers
 import torch
+from gguf import GGUFValueType, GGUFWriter
 from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.gguf.gguf_file import ALIGNMENT, ARRAY, MAGIC, STRING, TYPES, read_header
-from model.gguf.gguf_loader import ARCHITECTURES, FIELDS, GPT2_FIELDS, NAMES, make_family, parse_fields
+from model.gguf.gguf_file import DTYPES, read_header
+from model.gguf.gguf_loader import ARCHITECTURES, FIELDS, GPT2_FIELDS, NAMES, parse_fields
 from model.gguf.gguf_tokenizer import CONTROL, NORMAL, UNUSED, find_word_split
 from model.layers.positions import convert_to_adjacent
 from model.pretrained.config_reader import HFConfigFields
@@ -24,9 +24,6 @@ from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_pi
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
-VERSION = 3
-DTYPES = {kind.dtype: number for number, kind in TYPES.items() if kind.dtype is not None}
-UINT32, INT32, FLOAT32, BOOL = 4, 5, 6, 7
 Value = str | bool | int | float | Sequence[str] | Sequence[int]
 
 
@@ -147,7 +144,7 @@ def check_round_trip(path: Path, expected: ModelConfig) -> None:
     """Raise ModelError unless a file is read as the expected config."""
     header = read_header(path)
     architecture = ARCHITECTURES[header.metadata["general.architecture"]]
-    parsed = make_family(architecture).parse_config(HFConfigFields(parse_fields(header, architecture)[0]))
+    parsed = architecture.parse_config(HFConfigFields(parse_fields(header, architecture)[0]))
     for field in fields(ModelConfig):
         if getattr(parsed, field.name) != getattr(expected, field.name):
             raise ModelError(
@@ -159,36 +156,15 @@ def check_round_trip(path: Path, expected: ModelConfig) -> None:
 
 def write_file(path: Path, metadata: Mapping[str, Value], tensors: Mapping[str, Tensor]) -> None:
     """Write a GGUF file of values, and tensors of float32, float16 or bfloat16."""
-    header = MAGIC + struct.pack("<IQQ", VERSION, len(tensors), len(metadata))
+    writer = GGUFWriter(path, metadata["general.architecture"])
     for name, value in metadata.items():
-        header += _pack_text(name) + _pack_value(value)
-    offset = 0
+        kind = GGUFValueType.UINT32 if type(value) is int else GGUFValueType.get_type(value)
+        if value != [] and name != "general.architecture":  # which the writer has
+            writer.add_key_value(name, value, kind)
+    numbers = {dtype: number for number, dtype in DTYPES.items()}
     for name, tensor in tensors.items():
-        header += _pack_text(name) + struct.pack(f"<I{tensor.ndim}Q", tensor.ndim, *reversed(tensor.shape))
-        header += struct.pack("<IQ", DTYPES[tensor.dtype], offset)
-        offset += tensor.nbytes + -tensor.nbytes % ALIGNMENT
-    with path.open("wb") as file:
-        file.write(header + bytes(-len(header) % ALIGNMENT))
-        for tensor in tensors.values():
-            file.write(tensor.view(torch.uint8).numpy().tobytes())
-            file.write(bytes(-tensor.nbytes % ALIGNMENT))
-
-
-def _pack_text(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def _pack_value(value: Value) -> bytes:
-    """Return a value with the number of its type."""
-    if isinstance(value, str):
-        return struct.pack("<I", STRING) + _pack_text(value)
-    if isinstance(value, bool):
-        return struct.pack("<I?", BOOL, value)
-    if isinstance(value, int):
-        return struct.pack("<II", UINT32, value)
-    if isinstance(value, float):
-        return struct.pack("<If", FLOAT32, value)
-    if all(isinstance(item, str) for item in value):
-        return struct.pack("<IIQ", ARRAY, STRING, len(value)) + b"".join(map(_pack_text, value))
-    return struct.pack(f"<IIQ{len(value)}i", ARRAY, INT32, len(value), *value)
+        writer.add_tensor(name, tensor.view(torch.uint8).numpy(), raw_dtype=numbers[tensor.dtype])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -7,27 +7,29 @@ that they are used.
 """
 
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
+from gguf import GGMLQuantizationType
 from torch import Tensor, nn
 
 from model.checkpoint_reader import check_weight_stream, convert_tensor
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.file_formats import split_file_error
-from model.gguf.gguf_file import BlockType, GGUFHeader, GGUFTensor, check_types, read_header
+from model.gguf.gguf_file import DTYPES, GGUFHeader, GGUFTensor, check_types, read_header
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
 from model.layers.basic_layers import Embedding
 from model.layers.positions import convert_to_half_split
 from model.pretrained import phi
-from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields
+from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, Family
 from model.pretrained.gpt import split_qkv
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
 from model.pretrained.llama import Llama
@@ -121,20 +123,27 @@ def convert_gpt2(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Te
     return split_qkv(name, weight)
 
 
-class Architecture(NamedTuple):
+class Architecture(Family):
     """Reading of the files of an architecture of llama.cpp.
 
-    Attributes:
+    Args:
         model_type: of the family in transformers.
         convert_weight: see `Family`.
         names: name of a module in the file -> ours.
         fields: metadata -> field of the config.
     """
 
-    model_type: str
-    convert_weight: Callable[[str, Tensor, ModelConfig], dict[str, Tensor]] = Llama.convert_weight
-    names: Mapping[str, str] = NAMES
-    fields: Mapping[str, str] = FIELDS
+    PREFIX = ""
+
+    def __init__(
+        self,
+        model_type: str,
+        convert_weight: Callable[[str, Tensor, ModelConfig], dict[str, Tensor]] = Llama.convert_weight,
+        names: Mapping[str, str] = NAMES,
+        fields: Mapping[str, str] = FIELDS,
+    ):
+        self.model_type, self.NAMES, self.fields = model_type, names, fields
+        self.parse_config, self.convert_weight = FAMILIES[model_type].parse_config, convert_weight
 
 
 ARCHITECTURES = {  # `general.architecture`
@@ -148,15 +157,6 @@ ARCHITECTURES = {  # `general.architecture`
     "gemma3": Architecture("gemma3_text", convert_gemma, NAMES | SANDWICH),
     "gpt2": Architecture("gpt2", convert_gpt2, fields=GPT2_FIELDS),
 }
-
-
-class GGUFFamily(NamedTuple):
-    """The family of the weights in GGUF files of an architecture (see `hugging_face_loader.Family`)."""
-
-    NAMES: Mapping[str, str]
-    parse_config: Callable[[HFConfigFields], ModelConfig]
-    convert_weight: Callable[[str, Tensor, ModelConfig], dict[str, Tensor]]
-    PREFIX: str = ""
 
 
 def load_gguf(
@@ -180,20 +180,16 @@ def load_gguf(
     architecture = find_architecture(header)
     fields, unused = parse_fields(header, architecture)
     tokenizer = read_gguf_tokenizer(header.metadata, fields["vocab_size"])
-    family, weights = make_family(architecture), model_tensors(header)
-    is_large = weight_num_bytes(header.tensors, dtype) > max_bytes
-    lm = map_model(fields, family, weights) if is_large else assemble_model(fields, family, weights, dtype, placement)
+    weights = model_tensors(header)
+    if weight_num_bytes(header.tensors, dtype) > max_bytes:
+        lm = map_model(fields, architecture, weights)
+    else:
+        lm = assemble_model(fields, architecture, weights, dtype, placement)
     notes = [describe_quantization(header.tensors)] if any(map(is_quantized, header.tensors)) else []
     if unused:
         notes.append(note_unused(unused))
     lm.notes = (*notes, *lm.notes, *tokenizer.notes)
     return lm, tokenizer
-
-
-def make_family(architecture: Architecture) -> GGUFFamily:
-    """Return the family of an architecture's weights."""
-    parse_config = FAMILIES[architecture.model_type].parse_config
-    return GGUFFamily(architecture.names, parse_config, architecture.convert_weight)
 
 
 def model_tensors(header: GGUFHeader) -> list[GGUFTensor]:
@@ -207,7 +203,7 @@ def note_unused(names: Sequence[str]) -> LoadingNote:
     return LoadingNote("values of its metadata that were not used: {names}", names=examples)
 
 
-def map_model(fields: dict[str, Any], family: GGUFFamily, tensors: Sequence[GGUFTensor]) -> TransformerLM:
+def map_model(fields: dict[str, Any], family: Family, tensors: Sequence[GGUFTensor]) -> TransformerLM:
     """Return a model that computes in float32, with matrices that stay in the file (see `use_mapped_weights`)."""
     settings, config, by_name, notes = match_weights(fields, family, tensors)
     shapes: dict[str, Tensor] = {}
@@ -245,25 +241,25 @@ def weight_num_bytes(tensors: Sequence[GGUFTensor], dtype: torch.dtype | None = 
     Args:
         dtype: of the weights in memory; None: as `load_gguf` chooses it.
     """
-    kinds = {tensor.kind.dtype for tensor in tensors if len(tensor.shape) > 1}
+    kinds = {DTYPES.get(tensor.kind) for tensor in tensors if len(tensor.shape) > 1}
     dtype = dtype or (kinds.pop() if len(kinds) == 1 else None) or torch.float32
     return sum(dtype.itemsize * math.prod(tensor.shape) for tensor in tensors)
 
 
 def is_quantized(tensor: GGUFTensor) -> bool:
     """Return True if a tensor's type has no equal in PyTorch."""
-    return tensor.kind.dtype is None
+    return tensor.kind not in DTYPES
 
 
 def describe_quantization(tensors: Iterable[GGUFTensor]) -> LoadingNote:
     """Return a note on the types of quantised weights, that of most numbers first."""
-    sizes: Counter[BlockType] = Counter()
+    sizes: Counter[GGMLQuantizationType] = Counter()
     for tensor in filter(is_quantized, tensors):
-        sizes[tensor.kind] += tensor.kind.num_bytes(tensor.shape)
+        sizes[tensor.kind] += tensor.num_bytes
     kinds = [kind for kind, _size in sizes.most_common()]
     return LoadingNote(
         "{bits}-bit weights, as stored ({types}): all numbers here are of the dequantised weights",
-        bits=kinds[0].bits,
+        bits=re.search(r"\d+", kinds[0].name)[0],  # of an integer in a block
         types=", ".join(kind.name for kind in kinds),
     )
 

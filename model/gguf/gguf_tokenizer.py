@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tokenizers
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, models
 
 from model.errors import LoadingNote, ModelError
-from model.pretrained.tokenizer import BYTE, QWEN_PATTERN, PretrainedTokenizer, build_sentencepiece
+from model.pretrained.tokenizer import BYTE, QWEN_PATTERN, PretrainedTokenizer, WordSplit, build_sentencepiece
 
 # Name in chat templates -> of the id in the metadata.
 SPECIAL_NAMES = {"bos_token": "bos_token_id", "eos_token": "eos_token_id", "unk_token": "unknown_token_id"}
@@ -27,38 +27,20 @@ TEKKEN_PATTERN = (
 )
 
 
-class _WordSplit(NamedTuple):
-    """Preparation of a text by a byte-level tokenizer.
-
-    Attributes:
-        pattern: of words; None: GPT-2's.
-        splits_digits: whether each digit is a word.
-        applies_nfc: whether texts are normalised to composed characters (Unicode's NFC) first.
-        ignores_merges: whether a word that is a piece is not made by merges.
-        adds_bos: whether the model expects a token before every text, if the file does not say.
-    """
-
-    pattern: str | None = None
-    splits_digits: bool = False
-    applies_nfc: bool = False
-    ignores_merges: bool = False
-    adds_bos: bool = False
-
-
-_GPT2 = _WordSplit()
-_LLAMA3 = _WordSplit(LLAMA3_PATTERN, ignores_merges=True, adds_bos=True)
+_GPT2 = WordSplit()
+_LLAMA3 = WordSplit(LLAMA3_PATTERN, ignores_merges=True, adds_bos=True)
 _WORD_SPLITS = {  # `tokenizer.ggml.pre`
     "default": _GPT2,
     "gpt-2": _GPT2,
     "phi-2": _GPT2,
-    "smollm": _WordSplit(splits_digits=True),
-    "qwen2": _WordSplit(QWEN_PATTERN, applies_nfc=True),
+    "smollm": WordSplit(splits_digits=True),
+    "qwen2": WordSplit(QWEN_PATTERN, applies_nfc=True),
     "llama-bpe": _LLAMA3,
     "llama3": _LLAMA3,
     "llama-v3": _LLAMA3,
     "smaug-bpe": _LLAMA3._replace(adds_bos=False),
     "dbrx": _LLAMA3._replace(adds_bos=False, ignores_merges=False),
-    "tekken": _WordSplit(TEKKEN_PATTERN, ignores_merges=True, adds_bos=True),
+    "tekken": WordSplit(TEKKEN_PATTERN, ignores_merges=True, adds_bos=True),
 }
 
 
@@ -145,7 +127,7 @@ def _ids(values: Mapping[str, Any], name: str, count: int) -> list[int]:
     return [token_id] if isinstance(token_id, int) and 0 <= token_id < count else []
 
 
-def _byte_level(values: Mapping[str, Any], pieces: Sequence[str], split: _WordSplit) -> tokenizers.Tokenizer:
+def _byte_level(values: Mapping[str, Any], pieces: Sequence[str], split: WordSplit) -> tokenizers.Tokenizer:
     merges = values.get("merges", [])
     pairs = [tuple(merge.split(" ")) for merge in merges if isinstance(merge, str)]
     ids = {piece: token_id for token_id, piece in reversed(list(enumerate(pieces)))}
@@ -153,20 +135,8 @@ def _byte_level(values: Mapping[str, Any], pieces: Sequence[str], split: _WordSp
         tokenizer = tokenizers.Tokenizer(models.BPE(ids, pairs, ignore_merges=split.ignores_merges))
     except Exception as error:  # the package raises no narrower one
         raise ModelError("its tokenizer cannot be read: {why}", why=str(error) or type(error).__name__) from None
-    _prepare_words(tokenizer, split, values.get("add_space_prefix", False) is True)
+    split.apply(tokenizer, values.get("add_space_prefix", False) is True)
     return tokenizer
-
-
-def _prepare_words(tokenizer: tokenizers.Tokenizer, split: _WordSplit, adds_space: bool = False) -> None:
-    """Set the steps of a byte-level tokenizer before and after its merges."""
-    steps = [pre_tokenizers.Digits(individual_digits=True)] if split.splits_digits else []
-    if split.pattern:
-        steps.append(pre_tokenizers.Split(tokenizers.Regex(split.pattern), "isolated"))
-    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=adds_space, use_regex=split.pattern is None))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
-    tokenizer.decoder = decoders.ByteLevel()
-    if split.applies_nfc:
-        tokenizer.normalizer = normalizers.NFC()
 
 
 def find_word_split(tokenizer: tokenizers.Tokenizer) -> str | None:
@@ -174,7 +144,7 @@ def find_word_split(tokenizer: tokenizers.Tokenizer) -> str | None:
     description = json.loads(tokenizer.to_str())
     for name, split in _WORD_SPLITS.items():
         other = tokenizers.Tokenizer(models.BPE(ignore_merges=split.ignores_merges))
-        _prepare_words(other, split)
+        split.apply(other)
         expected = json.loads(other.to_str())
         if (
             _steps(description["pre_tokenizer"]) == _steps(expected["pre_tokenizer"])

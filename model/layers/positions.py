@@ -9,70 +9,40 @@ from model.config import ModelConfig, RopeScaling
 from model.layers.basic_layers import Tap
 
 
-class FixedPositionTable(nn.Module):
-    """A table computed from the config: no weight, and in float32 whatever dtype the weights have.
+def position_angles(positions: Tensor, frequencies: Tensor) -> Tensor:
+    """Return position times frequency in float64: (..., T) and (F,) -> (..., T, F), in radians.
 
-    bfloat16 has 8 significant bits: from position 256 on, neighbours would get the same angle. So a change of
-    dtype leaves the table alone. It is recomputed when the module moves to another device, since on the meta
-    device it has no values.
-
-    `table` is (context_length, width). A subclass computes the rows in `rows`, and calls `fill` when that is
-    possible.
+    bfloat16 has 8 significant bits: from position 256 on, neighbours would get the same angle. The CPU computes for
+    devices without float64, such as Apple's GPUs.
     """
-
-    def __init__(self, context_length: int, width: int):
-        super().__init__()
-        self.shape = context_length, width
-
-    def rows(self, positions: Tensor) -> Tensor:
-        """Return the rows (C, width) of positions (C,) in float64."""
-        raise NotImplementedError
-
-    def fill(self, device: torch.device | None = None) -> None:
-        """Compute the table on a device; None means the default one."""
-        device = device or torch.get_default_device()
-        if device.type == "meta":
-            table = torch.empty(self.shape, device=device)
-        else:
-            positions = torch.arange(self.shape[0], dtype=torch.float64, device="cpu")  # not every device has float64
-            table = self.rows(positions).to(device, torch.float32)
-        self.register_buffer("table", table, persistent=False)
-
-    def _apply(self, fn, recurse=True):
-        """Apply `fn` as `.to`, `.half` and `.cuda` do, then recompute the table on the new device."""
-        super()._apply(fn, recurse)
-        self.fill(self.table.device)
-        return self
+    positions = positions if positions.is_cuda or positions.is_meta else positions.cpu()
+    return positions.double()[..., None] * frequencies.to(positions.device)
 
 
-class SinusoidalPositionalEmbedding(FixedPositionTable):
+class SinusoidalPositionalEmbedding(nn.Module):
     """Sinusoidal position vectors, to be added to the tokens' embeddings.
 
     Dimension 2i at position m is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 is cos of the same angle (Vaswani et al.
     2017, §3.5).
 
     Args:
-        context_length: number of positions.
         d_model: width of the vectors, even.
 
     Raises:
         ValueError: `d_model` is odd, so that a sine has no cosine.
     """
 
-    def __init__(self, context_length: int, d_model: int):
-        super().__init__(context_length, d_model)
+    def __init__(self, d_model: int):
+        super().__init__()
         if d_model % 2:
             raise ValueError(f"sinusoidal positions pair sines with cosines: d_model must be even, got {d_model}")
-        self.d_model = d_model
-        self.fill()
-
-    def rows(self, positions: Tensor) -> Tensor:
-        exponents = torch.arange(0, self.d_model, 2).to(positions) / self.d_model  # (D / 2,)
-        angles = torch.outer(positions, 10000**-exponents)  # (C, D / 2)
-        return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (C, D)
+        exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device="cpu") / d_model
+        self.frequencies = 10000**-exponents  # (D / 2,)
 
     def forward(self, positions: Tensor) -> Tensor:
-        return self.table[positions]  # (..., T) -> (..., T, D)
+        angles = position_angles(positions, self.frequencies)  # (..., T) -> (..., T, D / 2)
+        vectors = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (..., T, D)
+        return vectors.to(positions.device, torch.float32)
 
 
 def rotary_frequencies(
@@ -134,7 +104,7 @@ def yarn_ramp(theta: float, d_head: int, scaling: RopeScaling) -> Tensor:
     return ((pairs - first) / (last - first or 0.001)).clamp(0, 1)  # never divided by 0
 
 
-class RotaryPositionalEmbedding(FixedPositionTable):
+class RotaryPositionalEmbedding(nn.Module):
     """Rotation of each pair of dimensions of a query or key by an angle that grows with its position.
 
     Pair i of a vector at position m is rotated by the angle m · θ⁻²ⁱᐟʳ, r = d if all dimensions are rotated, so
@@ -144,7 +114,6 @@ class RotaryPositionalEmbedding(FixedPositionTable):
     Args:
         theta: the base θ; larger means slower rotation.
         d_head: width of a head, even.
-        context_length: number of positions.
         scaling: of the frequencies for longer contexts.
         rotary_dim: r, number of rotated dimensions; None: all.
 
@@ -152,44 +121,26 @@ class RotaryPositionalEmbedding(FixedPositionTable):
         ValueError: `d_head` is odd, so that it has no pairs.
     """
 
-    def __init__(
-        self,
-        theta: float,
-        d_head: int,
-        context_length: int,
-        scaling: RopeScaling | None = None,
-        rotary_dim: int | None = None,
-    ):
-        super().__init__(context_length, d_head // 2)
+    def __init__(self, theta: float, d_head: int, scaling: RopeScaling | None = None, rotary_dim: int | None = None):
+        super().__init__()
         if d_head % 2:
             raise ValueError(f"RoPE rotates pairs of dimensions: d_head must be even, got {d_head}")
-        self.theta, self.d_head, self.scaling, self.rotary_dim = theta, d_head, scaling, rotary_dim
+        self.d_head, self.scaling, self.rotary_dim = d_head, scaling, rotary_dim
+        self.frequencies = rotary_frequencies(theta, d_head, scaling, rotary_dim)  # (F,), F = d_head / 2
         self.angles = Tap()
-        self.fill()
-
-    def frequencies(self, theta: float | None = None) -> Tensor:
-        """Return radians per position (F,) in float64, with F = d_head / 2.
-
-        Args:
-            theta: a base in place of the model's own.
-        """
-        return rotary_frequencies(theta or self.theta, self.d_head, self.scaling, self.rotary_dim)
-
-    def rows(self, positions: Tensor) -> Tensor:
-        frequencies = self.frequencies()
-        return torch.outer(positions, frequencies)  # (C, F), radians
-
-    def fill(self, device: torch.device | None = None) -> None:
-        super().fill(device)
         self.scales = None  # (F,) where turned pairs are multiplied as well
-        if self.scaling and self.scaling.attention_factor != 1:
-            self.scales = rotary_attention_factors(self.d_head, self.scaling, self.rotary_dim).to(self.table)
+        if scaling and scaling.attention_factor != 1:
+            self.scales = rotary_attention_factors(d_head, scaling, rotary_dim).float()
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines (..., T, F) of the angles of integer positions (..., T), times `scales`."""
-        angles = self.angles(self.table[positions])  # (..., T, F), radians
+        angles = position_angles(positions, self.frequencies).to(positions.device, torch.float32)  # (..., T, F)
+        angles = self.angles(angles)
         cos, sin = angles.cos(), angles.sin()
-        return (cos, sin) if self.scales is None else (cos * self.scales, sin * self.scales)
+        if self.scales is None:
+            return cos, sin
+        scales = self.scales.to(angles.device)
+        return cos * scales, sin * scales
 
 
 def rotate_adjacent(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

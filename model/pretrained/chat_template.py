@@ -21,7 +21,6 @@ TEMPLATE_FILE = "chat_template.jinja"
 MAX_TEMPLATE_BYTES = 1 << 20
 MAX_RENDERED_CHARACTERS = 1 << 22
 MAX_LOOPS = 100_000  # of all ranges of numbers of a template together
-TEMPLATE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Characters that Unicode leaves undefined: around the name of a special token that a message has as text, and around a
 # message's number in its content's place.
 MARK, MARK_END, SLOT, SLOT_END = map(chr, range(0xFDD0, 0xFDD4))

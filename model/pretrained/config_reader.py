@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from torch import Tensor
+
 from model.config import MAX_LAYERS, MAX_SIZE, ModelConfig, RopeScaling, check_size, is_number
 from model.errors import LoadingNote, ModelError
 
@@ -13,34 +15,28 @@ _ROPE |= {"original_max_position_embeddings": None}
 _WINDOWS = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28, "layer_types": None}
 
 # fmt: off
+_LLAMA = _ROPE | {
+    "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 2048,
+    "hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False,
+}
+_QWEN = _LLAMA | _WINDOWS | {
+    "vocab_size": 151936, "intermediate_size": 22016, "num_key_value_heads": 32, "max_position_embeddings": 32768,
+}
+_GEMMA = _LLAMA | {
+    "vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
+    "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "max_position_embeddings": 8192,
+    "hidden_act": "gelu_pytorch_tanh", "attention_bias": False, "use_bidirectional_attention": None,
+    "tie_word_embeddings": True,
+}
 DEFAULTS: dict[str, dict[str, Any]] = {  # model_type -> field -> default
-    "llama": _ROPE | {
-        "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 2048,
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "attention_bias": False, "mlp_bias": False,
-        "tie_word_embeddings": False,
+    "llama": _LLAMA | {"attention_bias": False, "mlp_bias": False},
+    "mistral": _LLAMA | {
+        "intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096,
     },
-    "mistral": _ROPE | {
-        "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": None, "max_position_embeddings": 131072,
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096, "tie_word_embeddings": False,
-    },
-    "qwen2": _ROPE | _WINDOWS | {
-        "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": None, "max_position_embeddings": 32768,
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False,
-    },
-    "qwen3": _ROPE | _WINDOWS | {
-        "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "max_position_embeddings": 32768,
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "attention_bias": False, "tie_word_embeddings": False,
-    },
-    "gemma": _ROPE | {
-        "vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
-        "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "max_position_embeddings": 8192,
-        "hidden_act": "gelu_pytorch_tanh", "rms_norm_eps": 1e-6, "attention_bias": False,
-        "use_bidirectional_attention": None, "tie_word_embeddings": True,
-    },
+    "qwen2": _QWEN,
+    "qwen3": _QWEN | {"head_dim": 128, "attention_bias": False},
+    "gemma": _GEMMA,
     "gemma2": _ROPE | {
         "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 8192,
@@ -56,30 +52,20 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # model_type -> field -> default
         "final_logit_softcapping": None, "use_bidirectional_attention": False, "tie_word_embeddings": True,
         "rope_theta": 1e6, "rope_local_base_freq": 1e4,
     },
-    "nanochat": _ROPE | {
+    "nanochat": _LLAMA | {
         "vocab_size": 50304, "hidden_size": 768, "intermediate_size": 8192, "num_hidden_layers": 12,
-        "num_attention_heads": 6, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 2048,
-        "hidden_act": "relu2", "rms_norm_eps": 1e-6, "final_logit_softcapping": 15.0, "attention_bias": False,
-        "tie_word_embeddings": False,
+        "num_attention_heads": 6, "hidden_act": "relu2", "final_logit_softcapping": 15.0, "attention_bias": False,
     },
-    "olmo2": _ROPE | {
-        "vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 2048,
-        "hidden_act": "silu", "rms_norm_eps": 1e-5, "attention_bias": False, "tie_word_embeddings": False,
+    "olmo2": _LLAMA | {"vocab_size": 50304, "rms_norm_eps": 1e-5, "attention_bias": False},
+    "granite": _LLAMA | {
+        "attention_bias": False, "mlp_bias": False, "embedding_multiplier": 1.0, "logits_scaling": 1.0,
+        "residual_multiplier": 1.0, "attention_multiplier": 1.0,
     },
-    "granite": _ROPE | {
-        "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 2048,
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "attention_bias": False, "mlp_bias": False,
-        "embedding_multiplier": 1.0, "logits_scaling": 1.0, "residual_multiplier": 1.0, "attention_multiplier": 1.0,
-        "tie_word_embeddings": False,
-    },
-    "smollm3": _ROPE | {
-        "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
-        "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": None, "max_position_embeddings": 32768,
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 2e6, "attention_bias": False, "mlp_bias": False,
-        "use_sliding_window": False, "sliding_window": None, "layer_types": None, "no_rope_layers": None,
-        "no_rope_layer_interval": 4, "tie_word_embeddings": True,
+    "smollm3": _LLAMA | {
+        "vocab_size": 128256, "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "max_position_embeddings": 32768, "rope_theta": 2e6, "attention_bias": False,
+        "mlp_bias": False, "use_sliding_window": False, "sliding_window": None, "layer_types": None,
+        "no_rope_layers": None, "no_rope_layer_interval": 4, "tie_word_embeddings": True,
     },
     "phi": _ROPE | {
         "vocab_size": 51200, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24,
@@ -87,11 +73,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # model_type -> field -> default
         "hidden_act": "gelu_new", "layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "qk_layernorm": False,
         "tie_word_embeddings": False,
     },
-    "phi3": _ROPE | {
-        "vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 4096,
-        "original_max_position_embeddings": 4096, "hidden_act": "silu", "rms_norm_eps": 1e-5, "sliding_window": None,
-        "partial_rotary_factor": 1.0, "tie_word_embeddings": False,
+    "phi3": _LLAMA | {
+        "vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192, "max_position_embeddings": 4096,
+        "original_max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "sliding_window": None,
+        "partial_rotary_factor": 1.0,
     },
     "gpt_neox": {
         "vocab_size": 50432, "hidden_size": 6144, "intermediate_size": 24576, "num_hidden_layers": 44,
@@ -191,36 +176,36 @@ class HFConfigFields:
     def __init__(self, fields: Mapping[str, Any], prefix: str = ""):
         kind = fields.get("model_type")
         kind = kind if isinstance(kind, str) else None
-        aliases = ALIASES.get(kind, {})
-        canonical_fields = {name: value for name, value in fields.items() if name not in aliases}
-        canonical_fields |= {aliases[name]: value for name, value in fields.items() if name in aliases}
-        self._present, self._prefix = {name for name in canonical_fields if canonical_fields[name] is not None}, prefix
+        self._aliases = ALIASES.get(kind, {})
+        self._fields = {name: value for name, value in fields.items() if name not in self._aliases}
+        self._fields |= {self._aliases[name]: value for name, value in fields.items() if name in self._aliases}
+        self._present, self._prefix = {name for name, value in self._fields.items() if value is not None}, prefix
         self._defaults = DEFAULTS.get(kind)
-        self._fields = canonical_fields
         if self._defaults is not None:
-            supported_fields = {
-                name: canonical_fields[name] for name in COMMON_FIELDS | set(self._defaults) if name in canonical_fields
-            }
-            null_names = {
-                name for name in supported_fields if supported_fields[name] is None and name not in NULL_IS_NONE
-            }
             self._fields = self._defaults | {
-                name: supported_fields[name] for name in supported_fields if name not in null_names
+                name: value
+                for name, value in self._fields.items()
+                if name in COMMON_FIELDS | set(self._defaults) and (value is not None or name in NULL_IS_NONE)
             }
         self._read: set[str] = set() if self._defaults is None else COMMON_FIELDS | set(self._defaults)
         self._nested: list[HFConfigFields] = []
 
     def __getitem__(self, name: str) -> Any:
         """Return a required field; ModelError if it is missing."""
-        if self._fields.get(name) is None:
-            raise ModelError("its config lacks {name}", name=f"{self._prefix}{name}")
-        return self.get(name)
+        value = self.get(name)
+        if value is None:
+            raise ModelError("its config lacks {name}", name=self._full_name(name))
+        return value
+
+    def _full_name(self, name: str) -> str:
+        """Return the family's name of a field, for messages."""
+        return f"{self._prefix}{self._aliases.get(name, name)}"
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a field, or `default` if it is missing or null."""
         if self._defaults is None:
             self._read.add(name)
-        value = self._fields.get(name)
+        value = self._fields.get(self._aliases.get(name, name))
         return default if value is None else value
 
     def read_all(self) -> dict[str, Any]:
@@ -238,7 +223,7 @@ class HFConfigFields:
         if isinstance(value, float) and value.is_integer():  # as other languages write integers
             value = int(value)
         if value is not None:
-            check_size(f"{self._prefix}{name}", value, max_size)
+            check_size(self._full_name(name), value, max_size)
         return value
 
     def num_layers(self, name: str) -> int:
@@ -249,21 +234,21 @@ class HFConfigFields:
         """Return a positive number, None if missing; ModelError if it is anything else."""
         value = self.get(name)
         if value is not None and not (is_number(value) and 0 < value < float("inf")):
-            raise ModelError("{name} must be a positive number, got {got!r}", name=f"{self._prefix}{name}", got=value)
+            raise ModelError("{name} must be a positive number, got {got!r}", name=self._full_name(name), got=value)
         return value
 
     def flag(self, name: str) -> bool:
         """Return a boolean field, False if missing; ModelError if it is anything else."""
         value = self.get(name, False)
         if not isinstance(value, bool) and value not in (0, 1):
-            raise ModelError("{name} must be true or false, got {got!r}", name=f"{self._prefix}{name}", got=value)
+            raise ModelError("{name} must be true or false, got {got!r}", name=self._full_name(name), got=value)
         return bool(value)
 
     def names(self, name: str) -> list[str] | None:
         """Return a list of strings, None if missing; ModelError if it is anything else."""
         value = self.get(name)
         if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            raise ModelError("{name} must be a list of words, got {got!r}", name=f"{self._prefix}{name}", got=value)
+            raise ModelError("{name} must be a list of words, got {got!r}", name=self._full_name(name), got=value)
         return value
 
     def read_object(self, name: str, fields: Any) -> "HFConfigFields":
@@ -273,7 +258,7 @@ class HFConfigFields:
         """
         if not isinstance(fields, dict):
             raise ModelError(
-                "{name} must be an object of named settings, got {got!r}", name=f"{self._prefix}{name}", got=fields
+                "{name} must be an object of named settings, got {got!r}", name=self._full_name(name), got=fields
             )
         self._nested.append(HFConfigFields({k: v for k, v in fields.items() if k != "model_type"}, f"{name}."))
         return self._nested[-1]
@@ -288,7 +273,7 @@ class HFConfigFields:
         if value not in supported:
             raise ModelError(
                 "{name} {got!r} is not understood, only {known}",
-                name=f"{self._prefix}{name}",
+                name=self._full_name(name),
                 got=value,
                 known=supported[0],
             )
@@ -361,10 +346,55 @@ def shorten_name(name: str) -> str:
     return name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
 
 
-def parse_rope(
-    settings: HFConfigFields, parameters: dict[str, Any] | None = None
-) -> tuple[float, RopeScaling | None, int | None]:
-    """Return θ, the scaling of the frequencies, and the number of rotated dimensions per head, None for all.
+class Family:
+    """Reading of the configs and weights of a family of models; the base class of those in this folder."""
+
+    NAMES: Mapping[str, str]  # name of a module in the files -> ours, with * for the layer
+    PREFIX = "model."  # before all names but lm_head; files may leave it out
+
+    @staticmethod
+    def parse_config(settings: HFConfigFields) -> ModelConfig:
+        """Parse the fields of a config; ModelError if a value is not supported."""
+        raise NotImplementedError
+
+    @staticmethod
+    def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+        """Convert a weight of the file to ours, by name."""
+        return {name: weight}
+
+    @staticmethod
+    def weight_multiplier(name: str, settings: HFConfigFields, config: ModelConfig) -> float:
+        """Return the factor to multiply into one of our weights."""
+        return 1.0
+
+    @staticmethod
+    def default_weights(config: ModelConfig) -> dict[str, Tensor]:
+        """Return the weights that the files lack."""
+        return {}
+
+
+def parse_sizes(settings: HFConfigFields, feed_forward: str = "intermediate_size") -> dict[str, Any]:
+    """Return the fields of our config that all families have: sizes, and whether the embeddings are tied.
+
+    Args:
+        feed_forward: the family's name for the width of the feed-forward, 4 times the stream's if it is null.
+    """
+    d_model = settings.size("hidden_size")
+    return {
+        "vocab_size": settings.size("vocab_size"),
+        "context_length": settings.size("max_position_embeddings"),
+        "d_model": d_model,
+        "num_layers": settings.num_layers("num_hidden_layers"),
+        "num_heads": settings.size("num_attention_heads"),
+        "d_ff": settings.size(feed_forward) or 4 * d_model,
+        "num_kv_heads": settings.size("num_key_value_heads"),
+        "head_dim": settings.size("head_dim"),
+        "tie_embeddings": settings.flag("tie_word_embeddings"),
+    }
+
+
+def parse_rope(settings: HFConfigFields, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the fields of our config of the rotation: θ, layout, scaling, rotated dimensions per head, None for all.
 
     Older files have them as fields of their own. `parameters` replace those of the config.
 
@@ -384,8 +414,12 @@ def parse_rope(
         raise ModelError(
             "rope_type {got!r} is not understood, only {known}", got=kind, known=", ".join(sorted(SCALINGS))
         )
-    scaling = SCALINGS[kind](rope, settings)
-    return theta, scaling, rotary_dim
+    return {
+        "rope_theta": theta,
+        "rope_layout": "half_split",
+        "rotary_dim": rotary_dim,
+        "rope_scaling": SCALINGS[kind](rope, settings),
+    }
 
 
 def rotary_width(settings: HFConfigFields, rope: HFConfigFields, d_head: int) -> int | None:

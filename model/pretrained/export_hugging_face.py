@@ -16,7 +16,7 @@ from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.layers.positions import convert_to_half_split
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields
+from model.pretrained.config_reader import ACTIVATIONS, Family, HFConfigFields
 from model.pretrained.gpt import GPT2
 from model.pretrained.llama import Llama
 from model.pretrained.reference_logits import save_reference_logits
@@ -60,7 +60,7 @@ class _Format:
         equivalent: config -> fields that the family's config has differently for the same function.
     """
 
-    family: type
+    family: type[Family]
     fields: Callable[[ModelConfig], dict[str, Any]]
     weights: Callable[[TransformerLM], Weights]
     equivalent: Callable[[ModelConfig], dict[str, Any]]
@@ -133,7 +133,7 @@ def check_round_trip(config: ModelConfig, export_format: _Format, config_fields:
             )
 
 
-def to_family_weight_name(name: str, family: type) -> str:
+def to_family_weight_name(name: str, family: type[Family]) -> str:
     """Return the name that a family has for one of our weights."""
     module, _dot, kind = name.rpartition(".")
     parts = module.split(".")
@@ -229,7 +229,7 @@ def gpt2_weights(lm: TransformerLM) -> Weights:
     """Return the weights of a GPT-2 model by the names of transformers."""
     weights = fold_embedding_scale(lm)
     if lm.config.position == "sinusoidal":  # a table of theirs may hold any numbers
-        weights["position_embedding.weight"] = lm.position_embedding.table.detach()
+        weights["position_embedding.weight"] = lm.position_embedding(torch.arange(lm.config.context_length))
     for name in [name for name in weights if ".attn.q_proj." in name]:
         projections = [weights.pop(name.replace("q_proj", f"{kind}_proj")) for kind in "qkv"]
         weights[name.replace("q_proj", "qkv")] = torch.cat(projections)

@@ -10,20 +10,12 @@ from typing import Any
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope
+from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope, parse_sizes
 from model.pretrained.llama import Llama, read_layer_windows
 
 
-def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """Convert a weight of the file to ours: the gains of norms are stored less 1, all else is as in Llama."""
-    return {name: 1 + weight.float()} if "norm" in name else Llama.convert_weight(name, weight, config)
-
-
-class Gemma:
+class Gemma(Llama):
     """Gemma: Llama with GEGLU and scaled embeddings."""
-
-    NAMES = Llama.NAMES
-    convert_weight = staticmethod(convert_weight)
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
@@ -31,8 +23,13 @@ class Gemma:
         settings.get_supported("use_bidirectional_attention", False)
         return replace(Llama.parse_config(settings), scale_embeddings=True)
 
+    @staticmethod
+    def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+        """Convert a weight of the file to ours: the gains of norms are stored less 1, all else is as in Llama."""
+        return {name: 1 + weight.float()} if "norm" in name else Llama.convert_weight(name, weight, config)
 
-class Gemma2:
+
+class Gemma2(Gemma):
     """Gemma 2: norms also after the sublayers, windows in every other layer, and soft caps."""
 
     NAMES = Llama.NAMES | {
@@ -40,7 +37,6 @@ class Gemma2:
         "model.layers.*.pre_feedforward_layernorm": "blocks.*.ffn_norm",
         "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_out_norm",
     }
-    convert_weight = staticmethod(convert_weight)
 
     @staticmethod
     def parse_config(
@@ -56,31 +52,19 @@ class Gemma2:
         """
         settings.get_supported("use_bidirectional_attention", False)
         has_biases = settings.flag("attention_bias")
-        theta, scaling, rotary_dim = parse_rope(settings, parameters)
         head_dim, pre_attn_scalar = settings.size("head_dim"), settings.number("query_pre_attn_scalar")
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("max_position_embeddings"),
-            d_model=settings.size("hidden_size"),
-            num_layers=settings.num_layers("num_hidden_layers"),
-            num_heads=settings.size("num_attention_heads"),
-            d_ff=settings.size("intermediate_size"),
-            num_kv_heads=settings.size("num_key_value_heads"),
-            head_dim=head_dim,
+            **parse_sizes(settings),
+            **parse_rope(settings, parameters),
             norm_placement="sandwich",
             norm_eps=settings.number("rms_norm_eps"),
             windows=windows or parse_windows(settings),
             score_divisor=None if pre_attn_scalar == head_dim else math.sqrt(pre_attn_scalar),
             score_cap=settings.number("attn_logit_softcapping") if settings.reads("attn_logit_softcapping") else None,
             logit_cap=settings.number("final_logit_softcapping"),
-            rope_theta=theta,
-            rope_layout="half_split",
-            rotary_dim=rotary_dim,
-            rope_scaling=scaling,
             ffn=settings.activation("hidden_activation", GATES),
             bias=has_biases,
             ffn_bias=False if has_biases else None,
-            tie_embeddings=settings.flag("tie_word_embeddings"),
             scale_embeddings=True,
         )
 
@@ -91,11 +75,8 @@ def parse_windows(settings: HFConfigFields, period: int = 2) -> tuple[int | None
     return read_layer_windows(settings, window, [(layer + 1) % period != 0 for layer in range(layers)])
 
 
-class Gemma3:
+class Gemma3(Gemma2):
     """Gemma 2 with other rotary angles in layers with windows, and norms of queries and keys, no score cap."""
-
-    NAMES = Gemma2.NAMES
-    convert_weight = staticmethod(convert_weight)
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:

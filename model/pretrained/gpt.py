@@ -7,10 +7,10 @@ from torch import Tensor
 from model.config import MAX_LAYERS, ModelConfig
 from model.errors import ModelError
 from model.layers.positions import reorder_rotary_rows
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope
+from model.pretrained.config_reader import ACTIVATIONS, Family, HFConfigFields, parse_rope, parse_sizes
 
 
-class GPT2:
+class GPT2(Family):
     """GPT-2 (Radford et al. 2019) and DistilGPT-2."""
 
     NAMES = {
@@ -25,27 +25,20 @@ class GPT2:
         "ln_f": "final_norm",
         "lm_head": "lm_head",
     }
-    PREFIX = "transformer."  # before all names but lm_head, in some files
+    PREFIX = "transformer."
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
-        d_model = settings.size("n_embd")
         settings.get_supported("scale_attn_by_inverse_layer_idx", False)
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("n_positions"),
-            d_model=d_model,
-            num_layers=settings.num_layers("n_layer"),
-            num_heads=settings.size("n_head"),
-            d_ff=settings.size("n_inner") or 4 * d_model,
+            **parse_sizes(settings, "n_inner"),
             norm="layernorm",
             norm_eps=settings.number("layer_norm_epsilon"),
             score_divisor=None if settings.flag("scale_attn_weights") else 1.0,
             position="learned",
             ffn=settings.activation("activation_function", ACTIVATIONS),
             bias=True,
-            tie_embeddings=settings.flag("tie_word_embeddings"),
         )
 
     @staticmethod
@@ -65,36 +58,22 @@ def split_qkv(name: str, weight: Tensor) -> dict[str, Tensor]:
     }
 
 
-class GPTNeo:
+class GPTNeo(Family):
     """GPT-Neo (Black et al. 2021) and the models of TinyStories (Eldan & Li 2023)."""
 
-    NAMES = {
-        "wte": "token_embedding",
-        "wpe": "position_embedding",
-        "h.*.ln_1": "blocks.*.attn_norm",
+    NAMES = {name: ours for name, ours in GPT2.NAMES.items() if ".attn." not in name} | {
         "h.*.attn.attention.q_proj": "blocks.*.attn.q_proj",
         "h.*.attn.attention.k_proj": "blocks.*.attn.k_proj",
         "h.*.attn.attention.v_proj": "blocks.*.attn.v_proj",
         "h.*.attn.attention.out_proj": "blocks.*.attn.o_proj",
-        "h.*.ln_2": "blocks.*.ffn_norm",
-        "h.*.mlp.c_fc": "blocks.*.ffn.up_proj",
-        "h.*.mlp.c_proj": "blocks.*.ffn.down_proj",
-        "ln_f": "final_norm",
-        "lm_head": "lm_head",
     }
-    PREFIX = "transformer."
+    PREFIX = GPT2.PREFIX
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
-        d_model = settings.size("hidden_size")
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("max_position_embeddings"),
-            d_model=d_model,
-            num_layers=settings.num_layers("num_layers"),
-            num_heads=settings.size("num_heads"),
-            d_ff=settings.size("intermediate_size") or 4 * d_model,
+            **parse_sizes(settings),
             norm="layernorm",
             norm_eps=settings.number("layer_norm_epsilon"),
             score_divisor=1.0,
@@ -103,13 +82,12 @@ class GPTNeo:
             ffn=settings.activation("activation_function", ACTIVATIONS),
             bias=True,
             unbiased_qkv=True,
-            tie_embeddings=settings.flag("tie_word_embeddings"),
         )
 
 
 def parse_windows(settings: HFConfigFields) -> tuple[int | None, ...]:
     """Return the window of each layer, from the list of layers or, in older files, from the repeated pattern."""
-    layers, kinds = settings.num_layers("num_layers"), {"global": None, "local": settings.size("window_size")}
+    layers, kinds = settings.num_layers("num_hidden_layers"), {"global": None, "local": settings.size("window_size")}
     name = "attention_types" if settings.get("attention_layers") is None else "attention_layers"
     layer_kinds = settings.names("attention_layers")
     if layer_kinds is None:
@@ -137,7 +115,7 @@ def expand_attention_types(attention_types: Any) -> list[str] | None:
     return layer_kinds
 
 
-class GPTNeoX:
+class GPTNeoX(Family):
     """GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023)."""
 
     NAMES = {
@@ -158,25 +136,15 @@ class GPTNeoX:
     def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
         has_biases = settings.flag("attention_bias")
-        theta, scaling, rotary_dim = parse_rope(settings)
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("max_position_embeddings"),
-            d_model=settings.size("hidden_size"),
-            num_layers=settings.num_layers("num_hidden_layers"),
-            num_heads=settings.size("num_attention_heads"),
-            d_ff=settings.size("intermediate_size"),
+            **parse_sizes(settings),
+            **parse_rope(settings),
             norm="layernorm",
             norm_placement="parallel" if settings.flag("use_parallel_residual") else "pre",
             norm_eps=settings.number("layer_norm_eps"),
-            rope_theta=theta,
-            rope_layout="half_split",
-            rotary_dim=rotary_dim,
-            rope_scaling=scaling,
             ffn=settings.activation("hidden_act", ACTIVATIONS),
             bias=has_biases,
             ffn_bias=None if has_biases else True,
-            tie_embeddings=settings.flag("tie_word_embeddings"),
         )
 
     @staticmethod
@@ -193,7 +161,7 @@ class GPTNeoX:
 FIRST_POSITION = 2  # the table's row of the first token: those before it were for padding
 
 
-class OPT:
+class OPT(Family):
     """OPT (Zhang et al. 2022), except its 350M model, whose embeddings are narrower than its stream."""
 
     NAMES = {
@@ -210,30 +178,22 @@ class OPT:
         "decoder.final_layer_norm": "final_norm",
         "lm_head": "lm_head",
     }
-    PREFIX = "model."  # before all names but lm_head, in some files
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
-        d_model = settings.size("hidden_size")
-        settings.get_supported("word_embed_proj_dim", d_model)
+        settings.get_supported("word_embed_proj_dim", settings.size("hidden_size"))
         settings.get_supported("layer_norm_elementwise_affine", True)
         is_pre_norm = settings.flag("do_layer_norm_before")
         if is_pre_norm:  # else there is no norm at the end anyway
             settings.get_supported("_remove_final_layer_norm", False)
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("max_position_embeddings"),
-            d_model=d_model,
-            num_layers=settings.num_layers("num_hidden_layers"),
-            num_heads=settings.size("num_attention_heads"),
-            d_ff=settings.size("ffn_dim"),
+            **parse_sizes(settings, "ffn_dim"),
             norm="layernorm",
             norm_placement="pre" if is_pre_norm else "post",
             position="learned",
             ffn=settings.activation("activation_function", ACTIVATIONS),
             bias=settings.flag("enable_bias"),
-            tie_embeddings=settings.flag("tie_word_embeddings"),
         )
 
     @staticmethod

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,48 +20,33 @@ from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.pretrained import gemma, gpt, llama, nanochat, phi
 from model.pretrained.chat_template import read_chat_template
-from model.pretrained.config_reader import HFConfigFields, limit_longrope_context
+from model.pretrained.config_reader import Family, HFConfigFields, limit_longrope_context
 from model.pretrained.lora import merge_adapter
 from model.pretrained.tokenizer import PretrainedTokenizer, read_special_names, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
 from model.weight_placement import WeightPlacement, build_model
 
-
-class Family(Protocol):
-    """Reading of the config and weights of a family of models: a class, or a module with the same attributes.
-
-    A family may also have `PREFIX`, `weight_multiplier` and `default_weights`.
-    """
-
-    NAMES: Mapping[str, str]  # name of a module in the files -> ours, with * for the layer
-
-    @staticmethod
-    def parse_config(settings: HFConfigFields) -> ModelConfig:
-        """Parse the fields of a config; ModelError if a value is not supported."""
-
-
 FAMILIES: dict[str, Family] = {  # model_type -> how its config and weights are read
-    "llama": llama.Llama,
-    "mistral": llama.Llama,
-    "qwen2": llama.Llama,
-    "qwen3": llama.Llama,
-    "gemma": gemma.Gemma,
-    "gemma2": gemma.Gemma2,
-    "gemma3_text": gemma.Gemma3,
-    "gpt2": gpt.GPT2,
-    "nanochat": nanochat,
-    "olmo2": llama.OLMo2,
-    "opt": gpt.OPT,
-    "phi": phi.Phi,
-    "phi3": phi.Phi3,
-    "granite": llama.Granite,
-    "smollm3": llama.SmolLM3,
-    "gpt_neo": gpt.GPTNeo,
-    "gpt_neox": gpt.GPTNeoX,
+    "llama": llama.Llama(),
+    "mistral": llama.Llama(),
+    "qwen2": llama.Llama(),
+    "qwen3": llama.Llama(),
+    "gemma": gemma.Gemma(),
+    "gemma2": gemma.Gemma2(),
+    "gemma3_text": gemma.Gemma3(),
+    "gpt2": gpt.GPT2(),
+    "nanochat": nanochat.Nanochat(),
+    "olmo2": llama.OLMo2(),
+    "opt": gpt.OPT(),
+    "phi": phi.Phi(),
+    "phi3": phi.Phi3(),
+    "granite": llama.Granite(),
+    "smollm3": llama.SmolLM3(),
+    "gpt_neo": gpt.GPTNeo(),
+    "gpt_neox": gpt.GPTNeoX(),
 }
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # that are computed with, by safetensors
-PREFIX = "model."  # before all names but lm_head, where a family names no other; files may leave it out
 WRAPPERS = re.compile(r"^(?:module\.|_orig_mod\.)+")  # of DistributedDataParallel and torch.compile
 # Tensors in files that follow from the config: angles, causal masks, positions.
 COMPUTED = re.compile(
@@ -281,7 +266,7 @@ def add_missing_model_type(fields: dict) -> dict:
 
 
 def find_family(fields: dict) -> Family:
-    """Return the module that reads a model type; ModelError if it is not supported."""
+    """Return the family of a model type; ModelError if it is not supported."""
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise ModelError(
@@ -297,15 +282,13 @@ def read_weights(
 
     Biases of 0 that the config has no place for are left out.
     """
-    convert = getattr(family, "convert_weight", lambda name, weight, config: {name: weight})
-    multiplier = getattr(family, "weight_multiplier", lambda name, settings, config: 1.0)
     shapes = one_block_model_shapes(config)
     for name, stored in by_name.items():
-        for our_name, weight in convert(name, stored.read(), config).items():
+        for our_name, weight in family.convert_weight(name, stored.read(), config).items():
             has_place = re.sub(r"^blocks\.\d+\.", "blocks.0.", our_name) in shapes
             if has_place or not our_name.endswith(".bias") or weight.any():
-                yield our_name, multiply_weight(weight, multiplier(our_name, settings, config))
-    yield from getattr(family, "default_weights", lambda config: {})(config).items()
+                yield our_name, multiply_weight(weight, family.weight_multiplier(our_name, settings, config))
+    yield from family.default_weights(config).items()
 
 
 def to_our_weight_name(hf_name: str, family: Family) -> str | None:
@@ -323,8 +306,8 @@ def to_our_weight_name(hf_name: str, family: Family) -> str | None:
 
 def candidate_names(name: str, family: Family) -> tuple[str, ...]:
     """Return possible names of a weight in the family: unwrapped, with the family's prefix, and without it."""
-    unwrapped, prefix = WRAPPERS.sub("", name), getattr(family, "PREFIX", PREFIX)
-    return unwrapped, prefix + unwrapped, unwrapped.removeprefix(prefix)
+    unwrapped = WRAPPERS.sub("", name)
+    return unwrapped, family.PREFIX + unwrapped, unwrapped.removeprefix(family.PREFIX)
 
 
 def belongs_to_model(hf_name: str, family: Family) -> bool:

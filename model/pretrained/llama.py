@@ -8,13 +8,13 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.layers.positions import reorder_rotary_rows
-from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope
+from model.pretrained.config_reader import GATES, Family, HFConfigFields, parse_rope, parse_sizes
 
 ROTARY_WEIGHTS = ("q_proj", "k_proj", "q_norm", "k_norm")  # whose rows are dimensions of queries or keys
 OLDER_LAYER_TYPES = {"attention": "full_attention"}  # of layers, as some files call them
 
 
-class Llama:
+class Llama(Family):
     """Llama (Touvron et al. 2023, Dubey et al. 2024) and models like it: TinyLlama, SmolLM2, Mistral, Qwen2, Qwen3."""
 
     NAMES = {
@@ -39,28 +39,16 @@ class Llama:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
         kind = settings["model_type"]
         has_biases, has_ffn_biases = settings.flag("attention_bias"), settings.flag("mlp_bias")
-        theta, scaling, rotary_dim = parse_rope(settings)
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("max_position_embeddings"),
-            d_model=settings.size("hidden_size"),
-            num_layers=settings.num_layers("num_hidden_layers"),
-            num_heads=settings.size("num_attention_heads"),
-            d_ff=settings.size("intermediate_size"),
-            num_kv_heads=settings.size("num_key_value_heads"),
-            head_dim=settings.size("head_dim"),
+            **parse_sizes(settings),
+            **parse_rope(settings),
             norm_eps=settings.number("rms_norm_eps"),
             windows=parse_windows(settings),
             qk_norm=kind == "qwen3",
-            rope_theta=theta,
-            rope_layout="half_split",
-            rotary_dim=rotary_dim,
-            rope_scaling=scaling,
             ffn=settings.activation("hidden_act", GATES),
             bias=has_biases,
             ffn_bias=None if has_ffn_biases == has_biases else has_ffn_biases,
             qkv_bias=kind == "qwen2",
-            tie_embeddings=settings.flag("tie_word_embeddings"),
         )
 
     @staticmethod
@@ -101,7 +89,7 @@ def read_layer_windows(settings: HFConfigFields, window: int | None, default: li
     return tuple(kinds[kind] for kind in layer_types)
 
 
-class OLMo2:
+class OLMo2(Llama):
     """OLMo 2 (Walsh et al. 2025): Llama with other norms.
 
     The outputs of sublayers are normalised instead of their inputs, and queries and keys over all heads together.
@@ -111,7 +99,6 @@ class OLMo2:
         "model.layers.*.post_attention_layernorm": "blocks.*.attn_norm",
         "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_norm",
     }
-    convert_weight = staticmethod(Llama.convert_weight)
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
@@ -122,7 +109,7 @@ class OLMo2:
 OUTPUT_PROJECTIONS = ("o_proj", "down_proj")
 
 
-class Granite:
+class Granite(Llama):
     """Granite 3 (IBM 2024): Llama with four multipliers (Yang et al. 2022, "Tensor Programs V").
 
     Two are fields of our config: that of the embeddings, and that of the scores, as 1 / `score_divisor`. The other
@@ -131,9 +118,6 @@ class Granite:
     W / s, and embeddings are multiplied by s in addition. The products are computed in float32 and then rounded to
     the type of the weights, as the products of activations that they replace are.
     """
-
-    NAMES = Llama.NAMES
-    convert_weight = staticmethod(Llama.convert_weight)
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
@@ -159,11 +143,8 @@ class Granite:
         return 1.0
 
 
-class SmolLM3:
+class SmolLM3(Llama):
     """SmolLM3 (Bakouch et al. 2025): Llama without rotation of queries and keys in some layers (Yang et al. 2025)."""
-
-    NAMES = Llama.NAMES
-    convert_weight = staticmethod(Llama.convert_weight)
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:

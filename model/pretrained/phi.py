@@ -4,11 +4,11 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.layers.positions import reorder_rotary_rows
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope
+from model.pretrained.config_reader import ACTIVATIONS, Family, HFConfigFields, parse_rope, parse_sizes
 from model.pretrained.llama import Llama
 
 
-class Phi:
+class Phi(Family):
     """Phi-1 to Phi-2, without norms of queries and keys."""
 
     NAMES = {
@@ -28,27 +28,15 @@ class Phi:
     def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
         settings.get_supported("qk_layernorm", False)
-        theta, scaling, rotary_dim = parse_rope(settings)
         return ModelConfig(
-            vocab_size=settings.size("vocab_size"),
-            context_length=settings.size("max_position_embeddings"),
-            d_model=settings.size("hidden_size"),
-            num_layers=settings.num_layers("num_hidden_layers"),
-            num_heads=settings.size("num_attention_heads"),
-            d_ff=settings.size("intermediate_size"),
-            num_kv_heads=settings.size("num_key_value_heads"),
-            head_dim=settings.size("head_dim"),
+            **parse_sizes(settings),
+            **parse_rope(settings),
             norm="layernorm",
             norm_placement="shared",
             norm_eps=settings.number("layer_norm_eps"),
-            rope_theta=theta,
-            rope_layout="half_split",
-            rotary_dim=rotary_dim,
-            rope_scaling=scaling,
             ffn=settings.activation("hidden_act", ACTIVATIONS),
             bias=True,
             unembedding_bias=True,
-            tie_embeddings=settings.flag("tie_word_embeddings"),
         )
 
     @staticmethod
@@ -59,21 +47,15 @@ class Phi:
         }
 
 
-class Phi3:
+class Phi3(Llama):
     """Phi-3, up to the context length of its training: Llama with fused projections."""
 
-    NAMES = {
-        "model.embed_tokens": "token_embedding",
-        "model.layers.*.input_layernorm": "blocks.*.attn_norm",
+    NAMES = {name: ours for name, ours in Llama.NAMES.items() if ".self_attn." not in name and ".mlp." not in name} | {
         "model.layers.*.self_attn.qkv_proj": "blocks.*.attn.qkv",
         "model.layers.*.self_attn.o_proj": "blocks.*.attn.o_proj",
-        "model.layers.*.post_attention_layernorm": "blocks.*.ffn_norm",
         "model.layers.*.mlp.gate_up_proj": "blocks.*.ffn.gate_up",
         "model.layers.*.mlp.down_proj": "blocks.*.ffn.down_proj",
-        "model.norm": "final_norm",
-        "lm_head": "lm_head",
     }
-    parse_config = staticmethod(Llama.parse_config)
 
     @staticmethod
     def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:

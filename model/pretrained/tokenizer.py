@@ -15,7 +15,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from model.checkpoint_reader import MAX_TOKENIZER_BYTES, read_json, require_readable
 from model.errors import LoadingNote, ModelError
-from model.tokenizer import MergeRules, call_tokenizer_library, replace_surrogates
+from model.tokenizer import MergeRules, TokenizerBase, call_tokenizer_library, replace_surrogates
 
 SPACE = "▁"  # SentencePiece's mark for a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for a byte alone
@@ -28,7 +28,7 @@ BYTE_TO_VISIBLE = {byte: character for character, byte in VISIBLE_TO_BYTE.items(
 PRIVATE = range(0xE000, 0xF900)  # characters for private use, that hardly any text has
 
 
-class PretrainedTokenizer:
+class PretrainedTokenizer(TokenizerBase):
     """A pretrained model's tokenizer, run by the `tokenizers` package. Special tokens are never read from a text.
 
     Texts are joined as the package's decoder joins them. A special token stands for no text.
@@ -67,15 +67,6 @@ class PretrainedTokenizer:
         self.notes = tuple(notes)
         self.chat_template, self.special_names = chat_template, dict(special_names or {})
         self._decoder = [component["type"] for component in _components(tokenizer.decoder)]
-
-    @property
-    def beginning(self) -> tuple[int, ...]:
-        """Earlier name of `bos_ids`."""
-        return self.bos_ids
-
-    @property
-    def end_of_text(self) -> int | None:
-        return self.eos_ids[0] if self.eos_ids else None
 
     @cached_property
     def special_tokens(self) -> dict[str, int]:
@@ -206,11 +197,6 @@ class PretrainedTokenizer:
         return texts
 
     @cached_property
-    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
-        """`token_bytes` of every id; None for a special token."""
-        return tuple(None if token_id in self._specials else data for token_id, data in enumerate(self._all_bytes))
-
-    @cached_property
     def merge_rules(self) -> MergeRules | None:
         """Merges of the byte-pair encoding, in order; None if the tokenizer is of another kind."""
         if not isinstance(self._tokenizer.model, tokenizers.models.BPE):
@@ -247,22 +233,9 @@ class PretrainedTokenizer:
         return self._tokenizer.to_str(pretty=True)
 
     def token_text(self, token_id: int) -> str:
-        """Return a token's display text: its text, or hex values of bytes that are part of a character.
-
-        An id without a piece, which no text has, is "<id>".
-        """
-        token = self.token_bytes(token_id)
-        if not token and not self._tokenizer.id_to_token(token_id):
-            return f"<{token_id}>"
-        try:
-            return token.decode("utf-8")
-        except UnicodeDecodeError:
-            return "".join(f"\\x{byte:02x}" for byte in token)
-
-    @cached_property
-    def vocabulary(self) -> tuple[str, ...]:
-        """`token_text` of every id."""
-        return tuple(map(self.token_text, range(self.vocab_size)))
+        """Return a token's display text; "" for a piece that adds no text."""
+        adds_nothing = not self.token_bytes(token_id) and self._tokenizer.id_to_token(token_id)
+        return "" if adds_nothing else super().token_text(token_id)
 
 
 def build_sentencepiece(
@@ -344,27 +317,43 @@ QWEN_PATTERN = (
 )
 
 
-class _ByteLevelClass(NamedTuple):
-    """Settings with which a tokenizer class of transformers reads `vocab.json` and `merges.txt`.
+class WordSplit(NamedTuple):
+    """Preparation of a text by a byte-level tokenizer.
 
     Attributes:
-        special_tokens: default special tokens, if no file names them.
+        pattern: of words; None: GPT-2's.
+        splits_digits: whether each digit is a word.
         applies_nfc: whether texts are normalised to composed characters (Unicode's NFC) first.
-        pattern: of the words that a text is split into; None: GPT-2's.
+        ignores_merges: whether a word that is a piece is not made by merges.
+        adds_bos: whether the model expects a token before every text, if the file does not say.
     """
 
-    special_tokens: dict[str, str]
-    applies_nfc: bool = False
     pattern: str | None = None
+    splits_digits: bool = False
+    applies_nfc: bool = False
+    ignores_merges: bool = False
+    adds_bos: bool = False
+
+    def apply(self, tokenizer: tokenizers.Tokenizer, adds_space: bool = False) -> None:
+        """Set the steps of a byte-level tokenizer before and after its merges."""
+        steps = [pre_tokenizers.Digits(individual_digits=True)] if self.splits_digits else []
+        if self.pattern:
+            steps.append(pre_tokenizers.Split(tokenizers.Regex(self.pattern), "isolated"))
+        steps.append(pre_tokenizers.ByteLevel(add_prefix_space=adds_space, use_regex=self.pattern is None))
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps) if len(steps) > 1 else steps[0]
+        tokenizer.decoder = decoders.ByteLevel()
+        if self.applies_nfc:
+            tokenizer.normalizer = normalizers.NFC()
 
 
 _GPT2_NAMES = {"bos_token": END, "eos_token": END, "unk_token": END}
-_CLASSES = {
-    "GPT2Tokenizer": _ByteLevelClass(_GPT2_NAMES),
-    "CodeGenTokenizer": _ByteLevelClass(_GPT2_NAMES),
-    "GPTNeoXTokenizer": _ByteLevelClass(_GPT2_NAMES | {"pad_token": "<|padding|>"}, applies_nfc=True),
-    "Qwen2Tokenizer": _ByteLevelClass(
-        {"eos_token": END, "unk_token": END, "pad_token": END}, applies_nfc=True, pattern=QWEN_PATTERN
+_CLASSES = {  # tokenizer class of transformers -> default special tokens, if no file names them, and its words
+    "GPT2Tokenizer": (_GPT2_NAMES, WordSplit()),
+    "CodeGenTokenizer": (_GPT2_NAMES, WordSplit()),
+    "GPTNeoXTokenizer": (_GPT2_NAMES | {"pad_token": "<|padding|>"}, WordSplit(applies_nfc=True)),
+    "Qwen2Tokenizer": (
+        {"eos_token": END, "unk_token": END, "pad_token": END},
+        WordSplit(QWEN_PATTERN, applies_nfc=True),
     ),
 }
 _DEFAULT_CLASSES = {  # model_type -> tokenizer class if the files name none
@@ -423,10 +412,8 @@ def _read_vocab_and_merges(folder: Path, vocab_size: int, eos_ids: Sequence[int]
     for name in (VOCAB, MERGES):
         require_readable(folder / name, MAX_TOKENIZER_BYTES)
     settings = _read_settings(folder)
-    kind = _find_class(folder, settings)
-    special_tokens = {
-        name: _token_text(settings.get(name, kind.special_tokens.get(name))) for name in SPECIAL_TOKEN_KEYS
-    }
+    defaults, word_split = _find_class(folder, settings)
+    special_tokens = {name: _token_text(settings.get(name, defaults.get(name))) for name in SPECIAL_TOKEN_KEYS}
     try:
         ids, merges = models.BPE.read_file(str(folder / VOCAB), str(folder / MERGES))
         added = _added_tokens(folder, settings, {text for text in special_tokens.values() if text})
@@ -441,14 +428,7 @@ def _read_vocab_and_merges(folder: Path, vocab_size: int, eos_ids: Sequence[int]
         raise ModelError(
             "its {file} cannot be read: {why}", file=f"{VOCAB}, {MERGES}", why=str(error) or type(error).__name__
         ) from None
-    adds_space = settings.get("add_prefix_space") is True
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=adds_space, use_regex=kind.pattern is None)
-    if kind.pattern:
-        word_splitter = pre_tokenizers.Split(tokenizers.Regex(kind.pattern), "isolated")
-        byte_level = pre_tokenizers.Sequence([word_splitter, byte_level])
-    tokenizer.pre_tokenizer, tokenizer.decoder = byte_level, decoders.ByteLevel()
-    if kind.applies_nfc:
-        tokenizer.normalizer = normalizers.NFC()
+    word_split.apply(tokenizer, settings.get("add_prefix_space") is True)
     tokenizer.add_tokens([token for _token_id, token in sorted(added.items())])
     tokenizer.add_special_tokens([AddedToken(text, special=True) for text in filter(None, special_tokens.values())])
     bos_ids = [tokenizer.token_to_id(special_tokens["bos_token"])] if settings.get("add_bos_token") is True else []
@@ -463,12 +443,12 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     return settings if "added_tokens_decoder" in settings else settings | names
 
 
-def _find_class(folder: Path, settings: dict[str, Any]) -> _ByteLevelClass:
-    """Return the settings of the folder's tokenizer class; ModelError if it is not supported."""
+def _find_class(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, str], WordSplit]:
+    """Return special tokens and words of the folder's tokenizer class; ModelError if it is not supported."""
     model_type = read_json(folder / "config.json").get("model_type")
     name = settings.get("tokenizer_class") or _DEFAULT_CLASSES.get(model_type)
-    byte_level_class = _CLASSES.get(str(name).removesuffix("Fast"))
-    if byte_level_class is None:
+    class_name = str(name).removesuffix("Fast")
+    if class_name not in _CLASSES:
         raise ModelError(
             "its {file} are a {kind}’s, and without a {wanted} only those of {known} are understood: transformers’ "
             "AutoTokenizer.from_pretrained(…).save_pretrained(…) makes one",
@@ -477,7 +457,7 @@ def _find_class(folder: Path, settings: dict[str, Any]) -> _ByteLevelClass:
             wanted=TOKENIZER_JSON,
             known=", ".join(_CLASSES),
         )
-    return byte_level_class
+    return _CLASSES[class_name]
 
 
 def _added_tokens(folder: Path, settings: dict[str, Any], special_texts: set[str]) -> dict[int, AddedToken]:

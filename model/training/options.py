@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from model.config import ModelConfig
+from model.config import ModelConfig, option
 from model.layers.positions import RopeScaling
 from model.transformer_lm import INITIALISATIONS
 
@@ -29,51 +29,6 @@ MODEL_DEFAULTS = {
     "dropout": 0.1,
     "tie_embeddings": True,
 }
-MODEL_HELP = {
-    "context_length": "maximum number of input tokens; 64 to 1,024 for small models",
-    "d_model": "width of the residual stream; 64 to 768",
-    "num_layers": "number of blocks; 2 to 12",
-    "num_heads": "attention heads per block; d_model / 64 to d_model / 16",
-    "d_ff": "neurons per feed-forward layer; 8/3 d_model for swiglu, 4 d_model for others",
-    "head_dim": "width of a head; d_model / num_heads unless given",
-    "num_kv_heads": "key and value heads, shared by the query heads; num_heads / 8 to num_heads",
-    "norm": "rmsnorm or layernorm",
-    "norm_placement": "pre or post: normalise before or after each sublayer (post needs a small learning rate); "
-    "parallel: before both sublayers, which read the same residual stream; shared: one norm for "
-    "both; output: normalise the output of each sublayer; sandwich: normalise its input and its "
-    "output",
-    "norm_eps": "epsilon of the norms; 1e-6 to 1e-5",
-    "qk_norm": "normalise queries and keys, for stability at large learning rates",
-    "qk_norm_over": "head (each head by itself) or all (all heads of a token together)",
-    "position": "rope, sinusoidal, learned or none",
-    "rope_theta": "base of the rotary angles; 10,000, up to 1,000,000 for long contexts",
-    "local_rope_theta": "rope_theta of layers with an attention window; 10,000 if the others have 1,000,000",
-    "rope_scaling": 'slower rotation for longer contexts, {"kind": "linear", "ntk", "llama3" or "yarn", "factor": 4}',
-    "score_divisor": "divisor of the attention scores; √head_dim unless given",
-    "score_cap": "soft cap: keep attention scores within ± this by tanh; 50",
-    "logit_cap": "soft cap: keep logits within ± this by tanh; 15 to 30",
-    "windows": "attention window in tokens, layer by layer, as a JSON list (null: none); [null, 256] for every other "
-    "layer",
-    "rotary_dim": "dimensions of each head rotated by RoPE; all unless given",
-    "rotary_layers": "whether RoPE is applied, layer by layer, as a JSON list; [true, true, true, false]",
-    "rope_layout": "pairs of dimensions that RoPE rotates: adjacent or half_split",
-    "ffn": "swiglu, geglu, relu, relu2, gelu or gelu_tanh",
-    "bias": "biases in the blocks' linear layers",
-    "ffn_bias": "biases in the feed-forward's linear layers; as bias unless given",
-    "qkv_bias": "biases of queries, keys and values, even if the others have none",
-    "unbiased_qkv": "no biases of queries, keys and values, even if the others have them",
-    "unembedding_bias": "a bias per token, added to its logit",
-    "dropout": "probability of dropping an element; 0 to 0.2, more when epochs repeat",
-    "attention_dropout": "probability of dropping an attention weight; 0 to 0.2, slow",
-    "tie_embeddings": "use one matrix for embedding and unembedding; useful in small models",
-    "scale_embeddings": "multiply embeddings by √d_model; recommended if they are tied and positions are sinusoidal",
-    "embedding_multiplier": "additional factor of the embeddings; 1 to 12",
-}
-
-
-def option(help: str, **kwargs):
-    """Return a dataclass field with a help text for the command line."""
-    return field(metadata={"help": help}, **kwargs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +90,7 @@ class TrainingOptions:
 
 
 OPTIONS = {f.name: f for f in fields(TrainingOptions) if f.name != "model"}
-MODEL_OPTIONS = {f.name: f for f in fields(ModelConfig) if f.name in MODEL_HELP}
+MODEL_OPTIONS = {f.name: f for f in fields(ModelConfig) if f.name != "vocab_size"}
 
 
 def parse_options(arguments: list[str] | None = None) -> TrainingOptions:
@@ -152,15 +107,10 @@ def parse_options(arguments: list[str] | None = None) -> TrainingOptions:
     )
     group = parser.add_argument_group("training")
     for option_field in OPTIONS.values():
-        add_flag(
-            group,
-            option_field,
-            option_field.metadata["help"],
-            None if option_field.default is MISSING else option_field.default,
-        )
+        add_flag(group, option_field, None if option_field.default is MISSING else option_field.default)
     group = parser.add_argument_group("model", "Options without a default depend on --style.")
     for name, option_field in MODEL_OPTIONS.items():
-        add_flag(group, option_field, MODEL_HELP[name], MODEL_DEFAULTS.get(name))
+        add_flag(group, option_field, MODEL_DEFAULTS.get(name))
     arguments = sys.argv[1:] if arguments is None else arguments
     config = parser.parse_args(arguments).config
     values = vars(parser.parse_args([*(read_flags(config) if config else []), *arguments]))
@@ -172,8 +122,9 @@ def parse_options(arguments: list[str] | None = None) -> TrainingOptions:
     return TrainingOptions(**values, model=model)
 
 
-def add_flag(group, option_field: Field, text: str, default) -> None:
+def add_flag(group, option_field: Field, default) -> None:
     """Add a flag of the field's name and type; unless it is used, the result lacks it."""
+    text = option_field.metadata["help"]
     if default not in (None, False):
         text += f" (default {default})"
     kind = (

@@ -32,7 +32,8 @@ FAMILIES = (
     *("Llama 2", "Llama 3.1", "Llama, YaRN", "Mistral", "Qwen2", "Qwen3", "GPT-2", "OPT", "Phi", "Phi-3", "Granite"),
     *("Gemma", "Gemma 2", "Gemma 3", "nanochat", "OLMo 2", "SmolLM3", "GPT-Neo", "GPT-NeoX"),
 )
-GGUF_TYPES = "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"
+GGUF_TYPES = "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q2_K", "Q3_K", "Q5_K", "Q6_K"
+GGUF_TYPES += "IQ2_XXS", "IQ4_XS", "MXFP4", "Q8_K"
 LINEAR = ["q_proj", "v_proj", "o_proj", "up_proj", "down_proj"]
 ADAPTERS = {
     "LoRA": {"r": 4, "target_modules": LINEAR},

@@ -5,7 +5,7 @@ import time
 
 from explorer import activation_patching, attribution_patching
 from explorer.lessons.example_prompts import PROMPT_PAIRS
-from explorer.tracing.patching.experiment import COMPONENTS
+from explorer.tracing.patching.patching_setup import COMPONENTS
 from model import load_checkpoint
 
 ROUNDS = 5

@@ -52,7 +52,7 @@ class PlainLM(nn.Module):
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         positions, angles = None, None
         if config.position == "sinusoidal":
-            positions = SinusoidalPositionalEmbedding(config.context_length, config.d_model).table
+            positions = SinusoidalPositionalEmbedding(config.d_model)(torch.arange(config.context_length))
         else:
             frequencies = config.rope_theta ** (-torch.arange(0, config.d_head, 2) / config.d_head)
             angles = torch.outer(torch.arange(config.context_length), frequencies)

@@ -89,7 +89,6 @@ BUGS = {
         ("if token_id in stop_tokens or stopped_by is not None:", "if stopped_by is not None:"),
     ],
     "model/test_tokenizer.py": [
-        ("cut = boundaries[-1] if boundaries else 0", "cut = len(pending)"),
         (
             "pieces = (*pieces[:index], merged, *pieces[index + 2 :])",
             "pieces = (*pieces[:index], merged, *pieces[index + 1 :])",
@@ -195,7 +194,7 @@ BUGS = {
         ("axis = 1 if output.ndim == 4 else -1", "axis = -1"),
         ("positions = range(self.start, self.start + output.shape[-2])", "positions = range(output.shape[-2])"),
         ("linalg.vector_norm(x, dim=-1, keepdim=True) * unit", "linalg.vector_norm(x) * unit"),
-        ("np.where(mask, self.edit.amount, value), np.where", "np.where(mask, 0.0, value), np.where"),
+        ("np.where(mask, self.amount, value), np.where", "np.where(mask, 0.0, value), np.where"),
     ],
     "explorer/diagnosis/test_packages.py": [
         ('while (folder / "__init__.py").is_file() or len(parts) <= file.import_level:', "while False:"),
@@ -253,7 +252,7 @@ BUGS = {
         ("here = query - key\n    return DISTANCES_FIGURE", "here = key\n    return DISTANCES_FIGURE"),
     ],
     "explorer/views/test_kv_cache.py": [
-        ("masked[:, query + 1 :] = np.nan", "masked[:, query:] = np.nan"),
+        ("np.where(np.arange(len(trace)) <= query, norms", "np.where(np.arange(len(trace)) < query, norms"),
         ("now=(query + 1) * position_bytes,", "now=query * position_bytes,"),
     ],
     "explorer/views/test_tokens.py": [

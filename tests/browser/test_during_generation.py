@@ -28,7 +28,7 @@ def test_selection_lists_have_query_during_generation(open_page):
     person = open_page(**LONG)
     person.evaluate("""
       window.empty = [],
-      onState(document.body, () => setTimeout(() => {
+      onState(() => setTimeout(() => {
         const query = document.querySelector("#attention-choosers select[data-field=query]");
         window.empty.push(query.selectedIndex < 0);
       }))

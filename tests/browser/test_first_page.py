@@ -14,6 +14,9 @@ from .person import ANSWER
 RECORD_VISIBILITY = """new MutationObserver(() => {
   window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
 }).observe(document, { childList: true, subtree: true })"""
+# As in a frame that the browser denies storage.
+DENY_STORAGE = """for (const area of ["localStorage", "sessionStorage"])
+  Object.defineProperty(window, area, { get() { throw new DOMException("denied", "SecurityError"); } })"""
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,16 @@ def test_captured_example_is_drawn_immediately(open_new_page, seen):
         expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(person.prompt).to_have_value(FIRST_PROMPT)
     expect(person.picker).to_have_value("tiny")
+
+
+def test_page_works_without_storage(open_new_page):
+    person = open_new_page()
+    person.page.add_init_script(DENY_STORAGE)
+    person.open("")
+    person.run("the fox asked the owl")
+    expect(person.strip).to_have_text("the fox asked the owl")
+    person.change_theme()
+    person.page.close()  # as its storage cannot be cleared
 
 
 def test_early_button_press_waits_for_page(open_new_page):

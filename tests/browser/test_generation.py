@@ -57,6 +57,9 @@ def test_max_new_tokens_is_set_without_generating(open_new_page, viewport):
     expect(generated).to_have_count(0)
     person.page.locator("#generate").click()
     expect(generated).to_have_count(3)
+    if viewport[0] < 600:  # the text is below the figures; the strip and the line above the buttons show its end
+        expect(person.chips.last).to_be_in_viewport()
+        return
     expect(person.story).to_be_in_viewport(ratio=0.99)
     box = person.story.evaluate("box => [box.scrollHeight - box.scrollTop, box.clientHeight, box.clientHeight % 20]")
     assert box == [box[1], box[1], 0]  # scrolled to its end, in whole lines

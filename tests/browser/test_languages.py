@@ -28,7 +28,7 @@ READ_TEXTS = """() => {
 }"""
 CHINESE = re.compile("[\u4e00-\u9fff]")
 NAMES = re.compile(
-    r"TransformerLM Explorer|English|llama-fables|LayerNorm|RMSNorm|RMS|RoPE|SwiGLU|SiLU|ReLU|PCA|logit|"
+    r"TransformerLM Explorer|English|llama-fables|\btiny\b|LayerNorm|RMSNorm|RMS|RoPE|SwiGLU|SiLU|ReLU|PCA|logit|"
     r"softmax|top-[kp]|min-p|log₂|cpu|Ctrl K|\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
 )
 

@@ -64,7 +64,6 @@ def test_text_is_kept_if_model_is_unknown(open_new_page):
     person.expect_selected(view="tokens", temperature=0.3, checkpoint="tiny")
 
 
-@pytest.mark.exhaustive
 def test_unknown_view_shows_warning(open_new_page):
     person = open_new_page().open(view="nowhere")
     expect(person.warning).to_contain_text("There is no tab")

@@ -15,7 +15,7 @@ from explorer.run_figures import select_with_defaults
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.run_service import RunService
 from explorer.views import attention
-from explorer.views.compare import residual_distance_map
+from explorer.views.run_difference_figures import residual_distance_map
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from model import CheckpointError, generate, load_checkpoint
 from model.checkpoint import CHECKPOINTS

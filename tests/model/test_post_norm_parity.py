@@ -51,7 +51,7 @@ def encoder_layer(lm, block) -> nn.TransformerEncoderLayer:
 def test_streams_and_logits_match_pytorch(post_norm_lm, token_ids, record):
     c, length = post_norm_lm.config, token_ids.shape[1]
     values = record(post_norm_lm, token_ids, post_norm_lm.taps)
-    positions = SinusoidalPositionalEmbedding(c.context_length, c.d_model)(torch.arange(length))
+    positions = SinusoidalPositionalEmbedding(c.d_model)(torch.arange(length))
     x = post_norm_lm.token_embedding.weight[token_ids] * math.sqrt(c.d_model) + positions
     mask = nn.Transformer.generate_square_subsequent_mask(length)
     torch.testing.assert_close(values["embed"], x)

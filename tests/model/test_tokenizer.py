@@ -1,8 +1,5 @@
 import base64
-import itertools
-import random
 import re
-import tracemalloc
 
 import pytest
 
@@ -41,45 +38,8 @@ def test_text_round_trip(tiny_tokenizer, text):
     assert all(0 <= token_id < tiny_tokenizer.end_of_text for token_id in ids)
 
 
-@each_unusual_text
-def test_streamed_pieces_encode_like_whole_text(tiny_tokenizer, text):
-    text = text[:3000]
-    for size in (1, 2, 3, 7, 1000):
-        pieces = (text[i : i + size] for i in range(0, len(text), size))
-        assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text), size
-
-
-def test_random_cuts_do_not_change_encoding(tiny_tokenizer):
-    rng = random.Random(0)
-    for _ in range(300):
-        text = "".join(
-            rng.choice(["a", "ll", "'", "'s", " ", "  ", "\n", "\t", "7", "\u3000", "é", ".", "\x1c"])
-            for _ in range(40)
-        )
-        cuts = sorted(rng.choices(range(len(text)), k=8))
-        pieces = [text[i:j] for i, j in zip([0, *cuts], [*cuts, None], strict=True)]
-        assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text)
-
-
 def test_text_has_no_bos_token(tiny_tokenizer):
     assert tiny_tokenizer.beginning == tiny_tokenizer.bos_ids == ()
-
-
-def test_streaming_memory_is_constant(tiny_tokenizer):
-    """Ids are yielded before the stream ends."""
-
-    def peak_bytes(lines: int) -> int:
-        tracemalloc.start()
-        num_tokens = sum(1 for _ in tiny_tokenizer.encode_iterable("the owl asked the moon\n" for _ in range(lines)))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert num_tokens > lines
-        return peak
-
-    peak_bytes(10)
-    assert peak_bytes(5_000) < peak_bytes(200) + 10_000
-    endless = tiny_tokenizer.encode_iterable(itertools.repeat("and the fox "))
-    assert len(list(itertools.islice(endless, 1000))) == 1000
 
 
 @pytest.fixture
@@ -95,27 +55,10 @@ def test_special_tokens_follow_ordinary_ones(tokenizer_with_special_tokens):
     assert tokenizer_with_special_tokens.vocabulary[299:] == ("<|user|>", END_OF_TEXT, "<|user|><|long|>")
 
 
-def test_special_tokens_are_encoded_only_if_allowed(tokenizer_with_special_tokens, tiny_tokenizer):
+def test_special_tokens_are_read_as_text(tokenizer_with_special_tokens, tiny_tokenizer):
     text = f"<|user|>the fox  {END_OF_TEXT}<|user|>"
     assert tokenizer_with_special_tokens.encode(text) == tiny_tokenizer.encode(text)
     assert tokenizer_with_special_tokens.decode(tokenizer_with_special_tokens.encode(text)) == text
-    ids = tokenizer_with_special_tokens.encode(text, special=["<|user|>"])
-    assert [ids[0], ids[-1]] == [299, 299]
-    assert 300 not in ids
-    ids = tokenizer_with_special_tokens.encode(text, special=tokenizer_with_special_tokens.special_tokens)
-    assert ids == [299, *tiny_tokenizer.encode("the fox  "), 300, 299]
-    for size in range(1, 9):
-        pieces = [text[i : i + size] for i in range(0, len(text), size)]
-        assert (
-            list(
-                tokenizer_with_special_tokens.encode_iterable(
-                    pieces, special=tokenizer_with_special_tokens.special_tokens
-                )
-            )
-            == ids
-        )
-    with pytest.raises(ValueError, match="the special tokens are .*, got '<|system|>'"):
-        tokenizer_with_special_tokens.encode(text, special=["<|system|>"])
 
 
 def test_special_tokens_are_saved(tokenizer_with_special_tokens, tmp_path):
@@ -161,10 +104,11 @@ def test_long_white_space_is_split_like_gpt2(tiny_tokenizer, monkeypatch):
 
 
 def test_library_error_or_panic_is_reported(tokenizer_with_special_tokens):
+    panicking = tokenizer_with_special_tokens.encoding
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*stack size"):
-        tokenizer_with_special_tokens.encode(" " * 1_000_000 + "x", special=["<|user|>"])
+        call_tokenizer_library(panicking.encode, " " * 1_000_000 + "x", disallowed_special=())
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*StackOverflow"):
-        call_tokenizer_library(tokenizer_with_special_tokens.encoding.encode_ordinary, " " * 1_000_000 + "x")
+        call_tokenizer_library(panicking.encode_ordinary, " " * 1_000_000 + "x")
 
 
 def test_merges_shorten_training_text(tiny_tokenizer):

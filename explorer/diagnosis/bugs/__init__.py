@@ -1,20 +1,14 @@
 """The catalogue of common implementation bugs, one file per subject."""
 
-from explorer.diagnosis.bugs.attention import attention_bugs, head_bugs, rope_bugs
-from explorer.diagnosis.bugs.blocks import block_bugs, embedding_and_unembedding_bugs
-from explorer.diagnosis.bugs.norms_and_feed_forward import feed_forward_bugs, linear_bugs, norm_bugs
-from explorer.diagnosis.bugs.omitted_or_repeated_steps import step_bugs
+from explorer.diagnosis.bugs.attention import ATTENTION_BUGS, HEAD_BUGS, ROPE_BUGS
+from explorer.diagnosis.bugs.blocks import BLOCK_BUGS, EMBEDDING_AND_UNEMBEDDING_BUGS
+from explorer.diagnosis.bugs.norms_and_feed_forward import FEED_FORWARD_BUGS, LINEAR_BUGS, NORM_BUGS
+from explorer.diagnosis.bugs.omitted_or_repeated_steps import STEP_BUGS
 from explorer.diagnosis.reference_formulas import KnownBug
 
 KNOWN_BUGS: tuple[KnownBug, ...] = (
-    *embedding_and_unembedding_bugs(),
-    *block_bugs(),
-    *norm_bugs(),
-    *rope_bugs(),
-    *attention_bugs(),
-    *head_bugs(),
-    *feed_forward_bugs(),
-    *linear_bugs(),
+    *(*EMBEDDING_AND_UNEMBEDDING_BUGS, *BLOCK_BUGS, *NORM_BUGS, *ROPE_BUGS, *ATTENTION_BUGS, *HEAD_BUGS),
+    *(*FEED_FORWARD_BUGS, *LINEAR_BUGS),
 )
-STEP_BUGS: tuple[KnownBug, ...] = tuple(step_bugs())
 BUG_BY_NAME = {bug.name: bug for bug in KNOWN_BUGS}
+__all__ = ["BUG_BY_NAME", "KNOWN_BUGS", "STEP_BUGS"]

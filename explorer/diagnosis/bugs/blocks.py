@@ -1,34 +1,35 @@
 """Bugs in the dataflow of a block, and before and after all blocks."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
-from explorer.diagnosis.reference_formulas import (
-    OUTPUT,
-    PARALLEL,
-    POST,
-    PRE,
-    BlockDataflow,
-    KnownBug,
-    NormFormulaPieces,
-    Value,
-    identity,
-)
+from explorer.diagnosis.bugs.norms_and_feed_forward import NORM_LEFT_OUT, change_norm_pieces
+from explorer.diagnosis.reference_formulas import OUTPUT, PARALLEL, POST, PRE, BlockDataflow, KnownBug, Value
 from explorer.translations import N_
-from model.config import ModelConfig
-
-PRE_ONLY, POST_ONLY = ("pre",), ("post",)
 
 
-def dataflow_values(dataflow: BlockDataflow) -> dict[str, Value]:
-    """Return a dataflow's values by name, without the block's input."""
-    return {
-        name: getattr(dataflow, name)
-        for name in ("attn_input", "first_norm_input", "second_norm_input", "ffn_input", "block_output")
-    }
+def block_bug(name: str, text: str, *placements: str, **values: Value) -> KnownBug:
+    """Return the bug that blocks of these placements of norms ("pre" if none) have these values, the earliest first."""
+    first_tap = next(iter(values))
+    read_by_feed_forward = "second_norm_input", "ffn_input"
+    return KnownBug(
+        name,
+        text,
+        first_tap,
+        read_by_feed_forward if first_tap in read_by_feed_forward else (first_tap,),
+        lambda formulas, tap: replace(formulas, dataflow=replace(formulas.dataflow, **values)),
+        lambda config: config.norm_placement in (placements or ("pre",)),
+    )
+
+
+def dataflow_values(dataflow: BlockDataflow, first: str = "attn_input") -> dict[str, Value]:
+    """Return a dataflow's values by name, one of them first, without the block's input."""
+    names = first, "attn_input", "first_norm_input", "second_norm_input", "ffn_input", "block_output"
+    return {name: getattr(dataflow, name) for name in names}
 
 
 SHARED = {"ffn_input": lambda b: b.n1(b.x), "block_output": lambda b: b.x + b.a + b.f}
@@ -50,322 +51,212 @@ FEED_FORWARD_FIRST = {
     "block_output": lambda b: b.x + b.f + b.a,
 }
 
-# name, words, place, changed values, of which placements of norms
-DATAFLOW_VARIANTS: tuple[tuple[str, str, str, Mapping[str, Value], tuple[str, ...]], ...] = (
-    (
+BLOCK_BUGS = (
+    block_bug(
         "norm_after",
         N_("the norms come after the additions, not before the sublayers"),
-        "attn_input",
-        dataflow_values(POST),
-        ("pre", "parallel"),
+        "pre",
+        "parallel",
+        **dataflow_values(POST),
     ),
-    (
+    block_bug(
         "norm_of_output",
         N_("what a sublayer gives out is normalised, not what it reads"),
-        "attn_input",
-        dataflow_values(OUTPUT),
-        ("pre", "parallel"),
+        "pre",
+        "parallel",
+        **dataflow_values(OUTPUT),
     ),
-    (
+    block_bug(
         "attention_norm_of_output",
         N_("what the attention gives out is normalised, not what it reads"),
-        "attn_input",
-        {"attn_input": lambda b: b.x, "second_norm_input": lambda b: b.x + b.n1(b.a)},
-        PRE_ONLY,
+        attn_input=lambda b: b.x,
+        second_norm_input=lambda b: b.x + b.n1(b.a),
     ),
-    (
+    block_bug(
         "attention_norm_of_sum",
         N_("the attention’s norm comes after the addition, not before the sublayer"),
-        "attn_input",
-        {"attn_input": lambda b: b.x, "second_norm_input": lambda b: b.n1(b.x + b.a)},
-        PRE_ONLY,
+        attn_input=lambda b: b.x,
+        second_norm_input=lambda b: b.n1(b.x + b.a),
     ),
-    (
+    block_bug(
         "feed_forward_norm_of_output",
         N_("what the feed-forward gives out is normalised, not what it reads"),
-        "ffn_input",
-        {
-            "second_norm_input": lambda b: b.f,
-            "ffn_input": lambda b: b.x + b.a,
-            "block_output": lambda b: b.x + b.a + b.n2(b.f),
-        },
-        PRE_ONLY,
+        ffn_input=lambda b: b.x + b.a,
+        second_norm_input=lambda b: b.f,
+        block_output=lambda b: b.x + b.a + b.n2(b.f),
     ),
-    (
+    block_bug(
         "feed_forward_norm_of_sum",
         N_("the feed-forward’s norm comes after the addition, not before the sublayer"),
-        "ffn_input",
-        {
-            "second_norm_input": lambda b: b.x + b.a + b.f,
-            "ffn_input": lambda b: b.x + b.a,
-            "block_output": lambda b: b.n2(b.x + b.a + b.f),
-        },
-        PRE_ONLY,
+        ffn_input=lambda b: b.x + b.a,
+        second_norm_input=lambda b: b.x + b.a + b.f,
+        block_output=lambda b: b.n2(b.x + b.a + b.f),
     ),
-    (
+    block_bug(
         "feed_forward_of_sum",
         N_("the stream is added to what the feed-forward reads, not to what it gives out"),
-        "ffn_input",
-        {"ffn_input": lambda b: b.n2(b.m) + b.m, "block_output": lambda b: b.f},
-        PRE_ONLY,
+        ffn_input=lambda b: b.n2(b.m) + b.m,
+        block_output=lambda b: b.f,
     ),
-    (
-        "attention_twice",
-        N_("the attention is applied twice"),
-        "second_norm_input",
-        {"second_norm_input": lambda b: b.x + b.attend(b.a)},
-        PRE_ONLY,
-    ),
-    (
-        "feed_forward_twice",
-        N_("the feed-forward is applied twice"),
-        "block_output",
-        {"block_output": lambda b: b.m + b.feed(b.f)},
-        PRE_ONLY,
-    ),
-    (
-        "block_twice",
-        N_("the block is applied twice"),
-        "block_output",
-        {"block_output": lambda b: b.apply_block(b.m + b.f)},
-        PRE_ONLY,
-    ),
-    (
+    block_bug("attention_twice", N_("the attention is applied twice"), second_norm_input=lambda b: b.x + b.attend(b.a)),
+    block_bug("feed_forward_twice", N_("the feed-forward is applied twice"), block_output=lambda b: b.m + b.feed(b.f)),
+    block_bug("block_twice", N_("the block is applied twice"), block_output=lambda b: b.apply_block(b.m + b.f)),
+    block_bug(
         "norm_before",
         N_("the norms come before the sublayers, not after the additions"),
-        "attn_input",
-        dataflow_values(PRE),
-        ("post", "output"),
+        "post",
+        "output",
+        **dataflow_values(PRE),
     ),
-    (
+    block_bug(
         "norm_of_output_alone",
         N_("what a sublayer gives out is normalised, not the sum"),
-        "first_norm_input",
-        dataflow_values(OUTPUT),
-        POST_ONLY,
+        "post",
+        **dataflow_values(OUTPUT, "first_norm_input"),
     ),
-    (
+    block_bug(
         "norm_of_sum",
         N_("the sum is normalised, not what a sublayer gives out"),
-        "ffn_input",
-        dataflow_values(POST),
-        ("output",),
+        "output",
+        **dataflow_values(POST, "ffn_input"),
     ),
-    (
+    block_bug(
         "parallel",
         N_("both sublayers of a block read the stream that enters it"),
-        "second_norm_input",
-        dataflow_values(PARALLEL),
-        PRE_ONLY,
+        **dataflow_values(PARALLEL, "second_norm_input"),
     ),
-    (
+    block_bug(
         "serial",
         N_("the feed-forward reads what attention has added to"),
-        "ffn_input",
-        dataflow_values(PRE),
-        ("parallel",),
+        "parallel",
+        **dataflow_values(PRE, "ffn_input"),
     ),
-    ("shared_norm", N_("the feed-forward reads what the attention read"), "ffn_input", SHARED, ("pre", "parallel")),
-    (
-        "first_norm_twice",
-        N_("the first norm of the block is used twice"),
-        "ffn_input",
-        {"ffn_input": lambda b: b.n1(b.m)},
-        PRE_ONLY,
-    ),
-    (
+    block_bug("shared_norm", N_("the feed-forward reads what the attention read"), "pre", "parallel", **SHARED),
+    block_bug("first_norm_twice", N_("the first norm of the block is used twice"), ffn_input=lambda b: b.n1(b.m)),
+    block_bug(
         "first_norm_twice_after",
         N_("the first norm of the block is used twice"),
-        "block_output",
-        {"block_output": lambda b: b.n1(b.m)},
-        POST_ONLY,
+        "post",
+        block_output=lambda b: b.n1(b.m),
     ),
-    ("norms_swapped", N_("the two norms of the block are swapped"), "attn_input", SWAPPED, PRE_ONLY),
-    (
+    block_bug("norms_swapped", N_("the two norms of the block are swapped"), **SWAPPED),
+    block_bug(
         "normed_stream_before_attention",
         N_("what attention gives out is added to the normalised stream, not to the stream"),
-        "second_norm_input",
-        NORMED_BEFORE_ATTENTION,
-        PRE_ONLY,
+        **NORMED_BEFORE_ATTENTION,
     ),
-    (
+    block_bug(
         "normed_stream_before_feed_forward",
         N_("what feed-forward gives out is added to the normalised stream, not to the stream"),
-        "block_output",
-        NORMED_BEFORE_FEED_FORWARD,
-        PRE_ONLY,
+        **NORMED_BEFORE_FEED_FORWARD,
     ),
-    (
+    block_bug(
         "normed_stream",
         N_("what sublayers give out is added to the normalised stream"),
-        "second_norm_input",
-        NORMED_BEFORE_ATTENTION | NORMED_BEFORE_FEED_FORWARD,
-        PRE_ONLY,
+        **NORMED_BEFORE_ATTENTION,
+        **NORMED_BEFORE_FEED_FORWARD,
     ),
-    (
-        "no_residual_of_attention",
-        N_("the stream is not added to what attention gives out"),
-        "second_norm_input",
-        ATTENTION_ALONE,
-        PRE_ONLY,
-    ),
-    (
+    block_bug("no_residual_of_attention", N_("the stream is not added to what attention gives out"), **ATTENTION_ALONE),
+    block_bug(
         "no_residual_of_feed_forward",
         N_("the stream is not added to what feed-forward gives out"),
-        "block_output",
-        FEED_FORWARD_ALONE,
-        PRE_ONLY,
+        **FEED_FORWARD_ALONE,
     ),
-    (
+    block_bug(
         "no_residuals",
         N_("the stream is never added to what sublayers give out"),
-        "second_norm_input",
-        ATTENTION_ALONE | FEED_FORWARD_ALONE,
-        PRE_ONLY,
+        **ATTENTION_ALONE,
+        **FEED_FORWARD_ALONE,
     ),
-    (
+    block_bug(
         "no_residual_of_attention_after",
         N_("the stream is not added to what attention gives out"),
-        "first_norm_input",
-        {
-            "first_norm_input": lambda b: b.a,
-            "ffn_input": lambda b: b.n1(b.a),
-            "second_norm_input": lambda b: b.n1(b.a) + b.f,
-        },
-        POST_ONLY,
+        "post",
+        first_norm_input=lambda b: b.a,
+        ffn_input=lambda b: b.n1(b.a),
+        second_norm_input=lambda b: b.n1(b.a) + b.f,
     ),
-    (
+    block_bug(
         "no_residual_of_feed_forward_after",
         N_("the stream is not added to what feed-forward gives out"),
-        "second_norm_input",
-        {"second_norm_input": lambda b: b.f},
-        POST_ONLY,
+        "post",
+        second_norm_input=lambda b: b.f,
     ),
-    (
-        "attention_not_added",
-        N_("what attention gives out is not added"),
-        "second_norm_input",
-        {"second_norm_input": lambda b: b.x},
-        PRE_ONLY,
-    ),
-    (
-        "feed_forward_not_added",
-        N_("what feed-forward gives out is not added"),
-        "block_output",
-        {"block_output": lambda b: b.m},
-        PRE_ONLY,
-    ),
-    (
+    block_bug("attention_not_added", N_("what attention gives out is not added"), second_norm_input=lambda b: b.x),
+    block_bug("feed_forward_not_added", N_("what feed-forward gives out is not added"), block_output=lambda b: b.m),
+    block_bug(
         "stream_from_entry",
         N_("what feed-forward gives out is added to the stream that enters the block"),
-        "block_output",
-        {"block_output": lambda b: b.x + b.f},
-        PRE_ONLY,
+        block_output=lambda b: b.x + b.f,
     ),
-    (
+    block_bug(
         "stream_twice",
         N_("the stream is added twice before the feed-forward’s output"),
-        "block_output",
-        {"block_output": lambda b: b.m + b.m + b.f},
-        PRE_ONLY,
+        block_output=lambda b: b.m + b.m + b.f,
     ),
-    (
+    block_bug(
         "entry_twice",
         N_("the stream that enters the block is added to what leaves it, once too often"),
-        "block_output",
-        {"block_output": lambda b: b.x + b.m + b.f},
-        PRE_ONLY,
+        block_output=lambda b: b.x + b.m + b.f,
     ),
-    (
-        "feed_forward_first",
-        N_("the feed-forward comes before the attention"),
-        "attn_input",
-        FEED_FORWARD_FIRST,
-        PRE_ONLY,
-    ),
-    (
-        "block_skipped",
-        N_("the block is skipped: what enters it leaves it"),
-        "block_output",
-        {"block_output": lambda b: b.x},
-        PRE_ONLY,
-    ),
+    block_bug("feed_forward_first", N_("the feed-forward comes before the attention"), **FEED_FORWARD_FIRST),
+    block_bug("block_skipped", N_("the block is skipped: what enters it leaves it"), block_output=lambda b: b.x),
 )
 
 
-def block_bugs() -> Iterator[KnownBug]:
-    """Yield the known bugs of a block's dataflow."""
-    for name, text, first_tap, changed, placements in DATAFLOW_VARIANTS:
+def change_position_table(change: Callable[[Tensor], Tensor | None]):
+    """Return a change of the formulas that changes the table of added positions, if there is one."""
 
-        def change(formulas, tap, changed=changed):
-            return formulas.replace(dataflow=replace(formulas.dataflow, **changed))
-
-        def has_placement(config: ModelConfig, placements=placements) -> bool:
-            return config.norm_placement in placements
-
-        shows = ("second_norm_input", "ffn_input") if first_tap in ("second_norm_input", "ffn_input") else (first_tap,)
-        yield KnownBug(name, text, first_tap, shows, change, has_placement)
-
-
-def embedding_and_unembedding_bugs() -> Iterator[KnownBug]:
-    """Yield the bugs before and after all blocks."""
-
-    def scale_embeddings(factor):
-        return lambda formulas, tap: formulas.replace(
-            embed=lambda rows, table, config: formulas.embed(rows * factor(config), table, config)
-        )
-
-    def omit_positions(formulas, tap):
-        return formulas.replace(embed=lambda rows, table, config: formulas.embed(rows, None, config))
-
-    def shift_positions(formulas, tap):
+    def change_formulas(formulas, tap):
         def embed(rows, table, config):
-            return formulas.embed(rows, None if table is None else table.roll(-1, 0), config)
+            return formulas.embed(rows, None if table is None else change(table), config)
 
-        return formulas.replace(embed=embed)
+        return replace(formulas, embed=embed)
 
-    def split_sines_and_cosines(formulas, tap):
-        """Put all sines first, then all cosines, instead of alternating them."""
+    return change_formulas
 
-        def embed(rows, table, config):
-            halves = None if table is None else torch.cat((table[:, 0::2], table[:, 1::2]), -1)
-            return formulas.embed(rows, halves, config)
 
-        return formulas.replace(embed=embed)
+def scale_embeddings(formulas, tap):
+    """Return the formulas with token embeddings multiplied by √D."""
+    embed = formulas.embed
+    return replace(formulas, embed=lambda rows, table, config: embed(rows * math.sqrt(config.d_model), table, config))
 
-    def skip_final_norm(formulas, tap):
-        return formulas.with_norm(
-            "final_norm",
-            NormFormulaPieces(identity, lambda y, gain, shift: y, root=lambda mean, eps: torch.ones_like(mean)),
-        )
 
-    yield KnownBug(
-        "embedding_scaled",
-        N_("embeddings are multiplied by √D"),
+EMBEDDING_AND_UNEMBEDDING_BUGS = (
+    KnownBug("embedding_scaled", N_("embeddings are multiplied by √D"), "", ("embed",), scale_embeddings),
+    KnownBug(
+        "positions_left_out", N_("positions are not added"), "", ("embed",), change_position_table(lambda table: None)
+    ),
+    KnownBug(
+        "added_positions_off_by_one",
+        N_("positions count from 1, not from 0"),
         "",
         ("embed",),
-        scale_embeddings(lambda c: math.sqrt(c.d_model)),
-    )
-    yield KnownBug("positions_left_out", N_("positions are not added"), "", ("embed",), omit_positions)
-    yield KnownBug(
-        "added_positions_off_by_one", N_("positions count from 1, not from 0"), "", ("embed",), shift_positions
-    )
-    text = N_("positions are all sines and then all cosines, which should alternate")
-    yield KnownBug(
+        change_position_table(lambda table: table.roll(-1, 0)),
+    ),
+    KnownBug(
         "positions_in_halves",
-        text,
+        N_("positions are all sines and then all cosines, which should alternate"),
         "",
         ("embed",),
-        split_sines_and_cosines,
+        change_position_table(lambda table: torch.cat((table[:, 0::2], table[:, 1::2]), -1)),
         lambda config: config.position == "sinusoidal",
-    )
-    yield KnownBug("final_norm_missing", N_("the final norm is missing"), "", ("final_norm",), skip_final_norm)
-    for name, text, final_step in (
-        ("logits_softmaxed", N_("a softmax makes probabilities of the logits"), lambda x: torch.softmax(x, -1)),
-        ("logits_log_softmaxed", N_("a log-softmax is taken of the logits"), lambda x: torch.log_softmax(x, -1)),
-    ):
-
-        def change(formulas, tap, final_step=final_step):
-            return formulas.replace(output=final_step)
-
-        yield KnownBug(name, text, "", ("logits",), change)
+    ),
+    KnownBug(
+        "final_norm_missing", N_("the final norm is missing"), "", ("final_norm",), change_norm_pieces(NORM_LEFT_OUT)
+    ),
+    KnownBug(
+        "logits_softmaxed",
+        N_("a softmax makes probabilities of the logits"),
+        "",
+        ("logits",),
+        lambda formulas, tap: replace(formulas, output=lambda logits: logits.softmax(-1)),
+    ),
+    KnownBug(
+        "logits_log_softmaxed",
+        N_("a log-softmax is taken of the logits"),
+        "",
+        ("logits",),
+        lambda formulas, tap: replace(formulas, output=lambda logits: logits.log_softmax(-1)),
+    ),
+)

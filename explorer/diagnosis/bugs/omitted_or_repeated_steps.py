@@ -1,33 +1,25 @@
 """Bugs that any step can have: omitted, sign flipped, applied twice, reading another value."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from explorer.diagnosis.bugs.norms_and_feed_forward import MAPS
-from explorer.diagnosis.reference_formulas import KnownBug, ModelFormulas, Value, linear, mask_scores
+from explorer.diagnosis.bugs.attention import attention_bug, position_bug
+from explorer.diagnosis.bugs.norms_and_feed_forward import MAP_NAMES, change_hidden_pieces, replace_linear
+from explorer.diagnosis.reference_formulas import KnownBug, ModelFormulas, linear, mask_scores
 from explorer.translations import N_
 
-MAP_NAMES = {
-    "attn.q": N_("the query projection"),
-    "attn.k": N_("the key projection"),
-    "attn.v": N_("the value projection"),
-    "attn.out": N_("the output projection"),
-    "ffn.gate_pre": N_("the gate projection"),
-    "ffn.up": N_("the up projection"),
-    "ffn.out": N_("the down projection"),
-    "logits": N_("the unembedding"),
-}
-VISIBLE_AT = {
+VISIBLE_AT = {  # output of a map -> where its use is visible
     "attn.q": "attn.z",
     "attn.k": "attn.z",
     "attn.v": "attn.z",
     "attn.out": "second_norm_input",
+    "ffn.gate_pre": "ffn.hidden",
+    "ffn.up": "ffn.hidden",
     "ffn.out": "block_output",
 }
-VISIBLE_AT |= dict.fromkeys(("ffn.gate_pre", "ffn.up"), "ffn.hidden")
 VALUE_NAMES = {
     "q_rot": N_("the rotated queries"),
     "k_rot": N_("the rotated keys"),
@@ -36,16 +28,6 @@ VALUE_NAMES = {
     "z": N_("the weighted sum of values"),
 }
 LEFT_OUT, FLIPPED, TWICE = N_("{step} is left out"), N_("the sign of {step} is flipped"), N_("{step} is applied twice")
-POSITIONS = {  # of what is rotated alone: name, words, what its positions become
-    "q": (
-        ("queries_turned_backwards", N_("queries are rotated by minus the angle"), lambda m: -m),
-        ("queries_turned_twice", N_("queries are rotated twice"), lambda m: 2 * m),
-    ),
-    "k": (
-        ("keys_turned_backwards", N_("keys are rotated by minus the angle"), lambda m: -m),
-        ("keys_turned_twice", N_("keys are rotated twice"), lambda m: 2 * m),
-    ),
-}
 
 
 def skip_step(step: Callable) -> Callable:
@@ -63,63 +45,6 @@ def apply_twice(step: Callable) -> Callable:
     return lambda x, *more: step(step(x, *more), *more)
 
 
-STEP_VARIANTS = (("left_out", LEFT_OUT, skip_step), ("flipped", FLIPPED, negate), ("twice", TWICE, apply_twice))
-USE_VARIANTS = (("flipped", FLIPPED, lambda y, again: -y), ("twice", TWICE, lambda y, again: again(y)))
-
-
-def replace_linear(tap: str, product: Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]):
-    """Return a change of the formulas that replaces the product of a map."""
-    return lambda formulas, _tap: formulas.replace(linears={**formulas.linears, tap: product})
-
-
-def replace_use(tap: str, use: Callable):
-    """Return a change of the formulas that replaces the use of a value."""
-    return lambda formulas, _tap: formulas.replace(uses={**formulas.uses, tap: use})
-
-
-def replace_linear_input(tap: str, read: Value):
-    """Return a change of the formulas that replaces the input of a map."""
-    return lambda formulas, _tap: formulas.replace(linear_inputs={**formulas.linear_inputs, tap: read})
-
-
-def step_bugs() -> Iterator[KnownBug]:
-    """Yield the step bugs of all models."""
-    for tap, step in MAP_NAMES.items():
-        plain_tap = "" if tap == "logits" else tap
-        for kind, text, change in STEP_VARIANTS:
-            yield KnownBug(
-                f"{tap}_{kind}", text, plain_tap, (tap,), replace_linear(tap, change(linear)), values=(("step", step),)
-            )
-        for kind, text, use in USE_VARIANTS:
-            if tap in VISIBLE_AT and (
-                tap not in ("attn.out", "ffn.out") or kind == "twice"
-            ):  # their signs show in a sum
-                bug = KnownBug(
-                    f"{tap}_{kind}",
-                    text,
-                    plain_tap,
-                    (VISIBLE_AT[tap],),
-                    replace_use(tap, use),
-                    values=(("step", step),),
-                )
-                yield bug
-        for name, times, text in (
-            ("bias_subtracted", -1, N_("the bias of {step} is subtracted")),
-            ("bias_twice", 2, N_("the bias of {step} is added twice")),
-        ):
-            biased = scale_bias(times)
-            yield KnownBug(name, text, plain_tap, (tap,), replace_linear(tap, biased), values=(("step", step),))
-    for name, step in VALUE_NAMES.items():
-        use = replace_use(f"attn.{name}", lambda y, again: -y)
-        yield KnownBug(f"attn.{name}_flipped", FLIPPED, f"attn.{name}", ("attn.z",), use, values=(("step", step),))
-    for vector, variants in POSITIONS.items():
-        for name, text, change in variants:
-            yield KnownBug(name, text, f"attn.{vector}_rot", ("attn.z",), change_positions(vector, change))
-    yield from unnormalised_input_bugs()
-    yield from attention_step_bugs()
-    yield from feed_forward_step_bugs()
-
-
 def scale_bias(times: int):
     """Return the product of a map whose bias counts several times."""
 
@@ -131,30 +56,50 @@ def scale_bias(times: int):
     return product
 
 
-def change_positions(vector: str, change: Callable[[Tensor], Tensor]):
-    """Return a change of the formulas that changes the positions of the queries or keys."""
+LINEAR_VARIANTS = (
+    ("left_out", LEFT_OUT, skip_step(linear)),
+    ("flipped", FLIPPED, negate(linear)),
+    ("twice", TWICE, apply_twice(linear)),
+)
+BIAS_VARIANTS = (
+    ("bias_subtracted", N_("the bias of {step} is subtracted"), scale_bias(-1)),
+    ("bias_twice", N_("the bias of {step} is added twice"), scale_bias(2)),
+)
+USE_VARIANTS = ("flipped", FLIPPED, lambda y, again: -y), ("twice", TWICE, lambda y, again: again(y))
 
-    def change_formulas(formulas, tap):
-        def positions(length):
-            queries, keys = formulas.positions(length)
-            return (change(queries), keys) if vector == "q" else (queries, change(keys))
 
-        return formulas.replace(positions=positions)
-
-    return change_formulas
+def replace_use(tap: str, use: Callable):
+    """Return a change of the formulas that replaces the use of a value."""
+    return lambda formulas, _tap: replace(formulas, uses={**formulas.uses, tap: use})
 
 
-def unnormalised_input_bugs() -> Iterator[KnownBug]:
-    """Yield bugs of maps that read the residual stream instead of its norm."""
-    for tap, read in {tap: (lambda b: b.x) for tap in MAPS[:3]}.items():
-        text = N_("{step} reads the stream, not its norm")
-        yield KnownBug(
-            f"{tap}_of_stream", text, tap, (tap,), replace_linear_input(tap, read), values=(("step", MAP_NAMES[tap]),)
-        )
-    for tap in ("ffn.gate_pre", "ffn.up"):
-        text = N_("{step} reads the stream, not its norm")
-        change = replace_linear_input(tap, lambda b: b.m)
-        yield KnownBug(f"{tap}_of_stream", text, tap, (tap,), change, values=(("step", MAP_NAMES[tap]),))
+def linear_step_bugs(tap: str, step: str) -> Iterator[KnownBug]:
+    """Yield the bugs of one map."""
+    rows = [(f"{tap}_{kind}", text, tap, replace_linear(product)) for kind, text, product in LINEAR_VARIANTS]
+    for kind, text, use in USE_VARIANTS if tap in VISIBLE_AT else ():
+        if tap not in ("attn.out", "ffn.out") or kind == "twice":  # their signs show in a sum
+            rows.append((f"{tap}_{kind}", text, VISIBLE_AT[tap], replace_use(tap, use)))
+    rows += [(name, text, tap, replace_linear(product)) for name, text, product in BIAS_VARIANTS]
+    for name, text, visible_at, change in rows:
+        yield KnownBug(name, text, "" if tap == "logits" else tap, (visible_at,), change, values=(("step", step),))
+
+
+def flipped_value_bug(name: str, step: str) -> KnownBug:
+    """Return the bug that a value of the attention has the other sign."""
+    tap = f"attn.{name}"
+    change = replace_use(tap, lambda y, again: -y)
+    return KnownBug(f"{tap}_flipped", FLIPPED, tap, ("attn.z",), change, values=(("step", step),))
+
+
+def unnormalised_input_bug(tap: str) -> KnownBug:
+    """Return the bug that a map reads the residual stream instead of its norm."""
+
+    def change(formulas, _tap):
+        read = (lambda b: b.x) if tap.startswith("attn") else (lambda b: b.m)
+        return replace(formulas, linear_inputs={**formulas.linear_inputs, tap: read})
+
+    text = N_("{step} reads the stream, not its norm")
+    return KnownBug(f"{tap}_of_stream", text, tap, (tap,), change, values=(("step", MAP_NAMES[tap]),))
 
 
 def apply_softmax_twice(is_second_masked: bool):
@@ -167,104 +112,110 @@ def apply_softmax_twice(is_second_masked: bool):
     return pattern
 
 
-def attention_step_bugs() -> Iterator[KnownBug]:
-    """Yield bugs of steps between the attention's maps."""
-    for name, text, first_tap, changed in (
-        (
-            "softmax_twice",
-            N_("the softmax is applied twice"),
-            "pattern",
-            {"pattern": apply_softmax_twice(False)},
-        ),
-        (
-            "softmax_twice_masked",
-            N_("the softmax is applied twice, masked both times"),
-            "pattern",
-            {"pattern": apply_softmax_twice(True)},
-        ),
-        (
-            "softmax_of_sum",
-            N_("the softmax comes after the weighted sum of values"),
-            "pattern",
-            {"pattern": lambda s, m: s * m, "weighted_sum": lambda p, v: torch.softmax(p @ v, -1)},
-        ),
-        (
-            "scale_after_softmax",
-            N_("the pattern is divided by √d, and not the scores"),
-            "scores",
-            {"divisor": lambda c: 1.0, "weighted_sum": lambda p, v: p @ v / v.shape[-1] ** 0.5},
-        ),
-        (
-            "sum_left_out",
-            N_("the weighted sum is left out: each token keeps its own values"),
-            "z",
-            {"weighted_sum": lambda p, v: v},
-        ),
-        (
-            "sum_twice",
-            N_("the pattern is applied to the values twice"),
-            "z",
-            {"weighted_sum": lambda p, v: p @ (p @ v)},
-        ),
-    ):
-        yield KnownBug(
-            name, text, f"attn.{first_tap}", ("attn.z",), lambda f, tap, changed=changed: f.replace(**changed)
-        )
+ATTENTION_STEP_BUGS = (
+    position_bug("queries_turned_backwards", N_("queries are rotated by minus the angle"), queries=lambda m: -m),
+    position_bug("queries_turned_twice", N_("queries are rotated twice"), queries=lambda m: 2 * m),
+    position_bug("keys_turned_backwards", N_("keys are rotated by minus the angle"), keys=lambda m: -m),
+    position_bug("keys_turned_twice", N_("keys are rotated twice"), keys=lambda m: 2 * m),
+    *map(unnormalised_input_bug, ("attn.q", "attn.k", "attn.v", "ffn.gate_pre", "ffn.up")),
+    attention_bug("softmax_twice", N_("the softmax is applied twice"), pattern=apply_softmax_twice(False)),
+    attention_bug(
+        "softmax_twice_masked", N_("the softmax is applied twice, masked both times"), pattern=apply_softmax_twice(True)
+    ),
+    attention_bug(
+        "softmax_of_sum",
+        N_("the softmax comes after the weighted sum of values"),
+        pattern=lambda s, m: s * m,
+        weighted_sum=lambda p, v: torch.softmax(p @ v, -1),
+    ),
+    attention_bug(
+        "scale_after_softmax",
+        N_("the pattern is divided by √d, and not the scores"),
+        divisor=lambda c: 1.0,
+        weighted_sum=lambda p, v: p @ v / v.shape[-1] ** 0.5,
+    ),
+    attention_bug(
+        "sum_left_out", N_("the weighted sum is left out: each token keeps its own values"), weighted_sum=lambda p, v: v
+    ),
+    attention_bug("sum_twice", N_("the pattern is applied to the values twice"), weighted_sum=lambda p, v: p @ (p @ v)),
+)
 
 
-def feed_forward_step_bugs() -> Iterator[KnownBug]:
-    """Yield bugs of steps between the feed-forward's maps."""
-    for name, text, first_tap, change in (
-        (
-            "activation_twice",
-            N_("the activation is applied twice"),
-            "ffn.gate",
-            lambda h: h.replace(activation=apply_twice(h.activation)),
-        ),
-        (
-            "activation_flipped",
-            N_("the sign of what the activation gives is flipped"),
-            "ffn.gate",
-            lambda h: h.replace(activation=negate(h.activation)),
-        ),
-        (
-            "hidden_flipped",
-            N_("the sign of the product of gate and up is flipped"),
-            "ffn.hidden",
-            lambda h: h.replace(joined=negate(h.joined)),
-        ),
-        (
-            "up_squared",
-            N_("it is multiplied by W₃ x twice"),
-            "ffn.hidden",
-            lambda h: h.replace(joined=lambda a, u: a * u * u),
-        ),
-        (
-            "gate_squared",
-            N_("it is multiplied by the gate twice"),
-            "ffn.hidden",
-            lambda h: h.replace(joined=lambda a, u: a * a * u),
-        ),
-    ):
+def wrap_hidden_piece(name: str, wrap: Callable[[Callable], Callable]):
+    """Return a change of the formulas that wraps a piece of the hidden layer's formula."""
+    return lambda formulas, tap: change_hidden_pieces({name: wrap(getattr(formulas.hidden, name))})(formulas, tap)
 
-        def change_hidden(formulas: ModelFormulas, tap: str, change=change) -> ModelFormulas:
-            return formulas.replace(hidden=change(formulas.hidden))
 
-        yield KnownBug(name, text, first_tap, ("ffn.hidden",), change_hidden)
+def activate_after_down(formulas: ModelFormulas, tap: str) -> ModelFormulas:
+    """Return the formulas with the activation after the down projection."""
+    activation = formulas.hidden.activation
+    plain = replace(formulas.hidden, activation=lambda x: x)
+    return replace(formulas, hidden=plain, uses={**formulas.uses, "ffn.out": lambda y, again: activation(y)})
 
-    def activate_after_down(formulas: ModelFormulas, tap: str) -> ModelFormulas:
-        plain = formulas.hidden.replace(activation=lambda x: x)
-        act = formulas.hidden.activation
-        return formulas.replace(hidden=plain, uses={**formulas.uses, "ffn.out": lambda y, again: act(y)})
 
-    text = N_("the activation comes after the down projection")
-    yield KnownBug("activation_after_maps", text, "ffn.gate", ("ffn.hidden",), activate_after_down)
+def activate_input(formulas: ModelFormulas, tap: str) -> ModelFormulas:
+    """Return the formulas with the activation of the feed-forward's input."""
+    ffn_input = formulas.dataflow.ffn_input
+    return replace(formulas, dataflow=replace(formulas.dataflow, ffn_input=lambda b: b.active(ffn_input(b))))
 
-    def activate_input(formulas: ModelFormulas, tap: str) -> ModelFormulas:
-        ffn_input = formulas.dataflow.ffn_input
-        return formulas.replace(dataflow=replace(formulas.dataflow, ffn_input=lambda b: b.active(ffn_input(b))))
 
-    text = N_("the activation is taken of what the feed-forward reads")
-    for first_tap, gated in (("ffn.gate_pre", True), ("ffn.up", False)):
-        applies_to = lambda config, gated=gated: config.is_gated == gated  # noqa: E731
-        yield KnownBug("activation_before_maps", text, first_tap, ("ffn_input",), activate_input, applies_to)
+def hidden_bug(name: str, text: str, first_tap: str, change: Callable) -> KnownBug:
+    """Return a bug that is visible at the input of the down projection."""
+    return KnownBug(name, text, first_tap, ("ffn.hidden",), change)
+
+
+ACTIVATED_INPUT = N_("the activation is taken of what the feed-forward reads")
+STEP_BUGS = (
+    *(bug for tap, step in MAP_NAMES.items() for bug in linear_step_bugs(tap, step)),
+    *(flipped_value_bug(name, step) for name, step in VALUE_NAMES.items()),
+    *ATTENTION_STEP_BUGS,
+    hidden_bug(
+        "activation_twice",
+        N_("the activation is applied twice"),
+        "ffn.gate",
+        wrap_hidden_piece("activation", apply_twice),
+    ),
+    hidden_bug(
+        "activation_flipped",
+        N_("the sign of what the activation gives is flipped"),
+        "ffn.gate",
+        wrap_hidden_piece("activation", negate),
+    ),
+    hidden_bug(
+        "hidden_flipped",
+        N_("the sign of the product of gate and up is flipped"),
+        "ffn.hidden",
+        wrap_hidden_piece("joined", negate),
+    ),
+    hidden_bug(
+        "up_squared",
+        N_("it is multiplied by W₃ x twice"),
+        "ffn.hidden",
+        change_hidden_pieces({"joined": lambda a, u: a * u * u}),
+    ),
+    hidden_bug(
+        "gate_squared",
+        N_("it is multiplied by the gate twice"),
+        "ffn.hidden",
+        change_hidden_pieces({"joined": lambda a, u: a * a * u}),
+    ),
+    hidden_bug(
+        "activation_after_maps", N_("the activation comes after the down projection"), "ffn.gate", activate_after_down
+    ),
+    KnownBug(
+        "activation_before_maps",
+        ACTIVATED_INPUT,
+        "ffn.gate_pre",
+        ("ffn_input",),
+        activate_input,
+        lambda config: config.is_gated,
+    ),
+    KnownBug(
+        "activation_before_maps",
+        ACTIVATED_INPUT,
+        "ffn.up",
+        ("ffn_input",),
+        activate_input,
+        lambda config: not config.is_gated,
+    ),
+)

@@ -14,9 +14,14 @@ from explorer.architecture.formulas import softcap_formula
 from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_six_digits, token_formatter
 from explorer.explain.source_code import SourceLine
-from explorer.interventions import PositionShift, RopeBaseReplacement, active_norm_replacements, sort_interventions
+from explorer.interventions import (
+    Intervention,
+    PositionShift,
+    RopeBaseReplacement,
+    active_norm_replacements,
+    sort_interventions,
+)
 from explorer.interventions.attention_mask import MaskEdge
-from explorer.interventions.intervention import InterventionEffect, is_active
 from explorer.tracing.trace import Trace
 from explorer.tracing.weight_matrices import iter_chunks
 from explorer.translations import N_, _, translate
@@ -401,17 +406,13 @@ def norm_kinds(trace: Trace, name: str, positions: int | np.ndarray | None = Non
     """
     kinds_by_position = np.full(np.shape(positions), trace.config.norm, dtype="<U9")
     for intervention in active_norm_replacements(trace.edits, name):
-        kinds_by_position = np.where(is_active(intervention, positions), intervention.by, kinds_by_position)
+        kinds_by_position = np.where(intervention.is_active(positions), intervention.by, kinds_by_position)
     return kinds_by_position
 
 
-def active_effects(trace: Trace, name: str) -> list[InterventionEffect]:
-    """Return the effects of the run's interventions on a value, in the order in which they act."""
-    return [
-        intervention.effect_class(intervention)
-        for intervention in sort_interventions(trace.edits, trace.config)
-        if intervention.affects(name)
-    ]
+def active_interventions(trace: Trace, name: str) -> list[Intervention]:
+    """Return the run's interventions on a value, in the order in which they act."""
+    return [edit for edit in sort_interventions(trace.edits, trace.config) if edit.affects(name)]
 
 
 def apply_intervention_linear_part(
@@ -426,22 +427,22 @@ def apply_intervention_linear_part(
             some positions only.
         backwards: transform a direction that is read after the interventions to the direction before them.
     """
-    effects = active_effects(trace, name)
-    for effect in reversed(effects) if backwards else effects:
-        x = effect.apply_linear(trace, x, position)
+    edits = active_interventions(trace, name)
+    for edit in reversed(edits) if backwards else edits:
+        x = edit.apply_linear(trace, x, position)
     return x
 
 
 def recompute_with_interventions(trace: Trace, name: str, value: np.ndarray) -> np.ndarray:
     """Apply the run's interventions to a whole value that was recomputed without them."""
-    for effect in active_effects(trace, name):
-        value, _sizes = effect.recompute(trace, value, np.abs(value))
+    for edit in active_interventions(trace, name):
+        value, _sizes = edit.recompute(trace, value, np.abs(value))
     return value
 
 
 def adds_constant(trace: Trace, name: str) -> bool:
     """Return whether interventions on a value add a constant to it."""
-    return any(effect.adds for effect in active_effects(trace, name))
+    return any(edit.adds for edit in active_interventions(trace, name))
 
 
 def added_constant(trace: Trace, name: str, before: np.ndarray, position: int | np.ndarray) -> np.ndarray:
@@ -467,22 +468,17 @@ def masked_attention_edges(trace: Trace, name: str) -> np.ndarray:
 def calculate_with_interventions(trace: Trace, name: str, index: Index, formula: Formula) -> Calculation:
     """Calculate part of a captured value with the interventions on it."""
     working = formula.calculate(trace, index)
-    effects = [effect for effect in active_effects(trace, name) if effect.symbol()]
-    if not effects:
+    edits = [edit for edit in active_interventions(trace, name) if edit.symbol()]
+    if not edits:
         return working
     shape = trace.shape(name)
     whole = formula.calculate(trace, (ALL,) * len(shape))  # what an edit makes of one number may depend on others
     value, sizes = whole.value, np.broadcast_to(whole.sizes, shape)
-    for effect in effects:
-        value, sizes = effect.recompute(trace, value, sizes)
-        if np.any(effect.element_mask(shape)[index]):
-            working = append_intervention(
-                working,
-                value[index],
-                sizes[index],
-                effect.symbol(),
-                effect.edit.describe(trace.config, token_formatter(trace)),
-            )
+    for edit in edits:
+        value, sizes = edit.recompute(trace, value, sizes)
+        if np.any(edit.element_mask(shape)[index]):
+            words = edit.describe(trace.config, token_formatter(trace))
+            working = append_intervention(working, value[index], sizes[index], edit.symbol(), words)
     return working
 
 

@@ -1,47 +1,31 @@
-"""A patching experiment on two prompts with different answers: its components, and the scale of its effects."""
+"""A patching experiment on two prompts with different answers."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from explorer.errors import UserError
 from explorer.interventions import Intervention
 from explorer.state.token_alignment import Partners
-from explorer.tracing.jobs import RESULTS, Job, get_or_run
-from explorer.tracing.model_registry import get_model
-from explorer.translations import _
-
-MIN_DIFFERENCE = 1e-6  # between the metric of the clean and of the corrupted run; less has no effects
-
-
-def normalise_changes(changes: np.ndarray, clean: float, corrupted: float) -> np.ndarray:
-    """Return changes of a metric as shares of the difference between the clean and the corrupted run.
-
-    NaN if that difference is less than 1e-6: then there is nothing to explain.
-    """
-    if abs(clean - corrupted) < MIN_DIFFERENCE:
-        return np.full_like(changes, np.nan)
-    return changes / (clean - corrupted)
-
-
-def normalised_effect(patched: np.ndarray, clean: float, corrupted: float, direction: str) -> np.ndarray:
-    """Return the normalised effects of patched runs (Heimersheim & Nanda 2024, arXiv:2404.15255).
-
-    (m − m(corrupted)) / (m(clean) − m(corrupted)) if the corrupted run was denoised: 0 if nothing was gained, 1 if
-    all was. (m − m(clean)) / (m(clean) − m(corrupted)) if the clean run was noised: 0 if nothing was lost, −1 if
-    all was.
-    """
-    return normalise_changes(patched - (corrupted if direction == "denoise" else clean), clean, corrupted)
-
-
-DIRECTIONS = ("denoise", "noise")
-METRICS = ("logit_difference", "log_probability", "probability")
-BY_POSITION = ("resid_pre", "attn.out", "ffn.out")  # values (1, T, D): a position at a time
-BY_HEAD = ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern")  # (1, H, …): a head at a time, at all positions
-Receiver = str | tuple[int, int, str]  # "logits", or a layer, a head and "q", "k" or "v"
+from explorer.tracing.jobs import RESULTS, Job, JobSteps, get_or_run, run_to_completion
+from explorer.tracing.model_registry import ModelWeights, get_model
+from explorer.tracing.patching.patching_methods import (
+    differences_and_gradients,
+    estimate_effects,
+    patch_component,
+    patch_direct_paths,
+    patch_neurons,
+    rerun_with_patch,
+)
+from explorer.tracing.patching.patching_setup import (
+    BY_POSITION,
+    DIRECTIONS,
+    PatchingSetup,
+    Receiver,
+    num_layers_before,
+)
 
 
 @dataclass(frozen=True)
@@ -79,24 +63,24 @@ class PatchingExperiment:
             return tuple(None if partner is None else position for position, partner in enumerate(partners))
         return tuple(partners.index(position) if position in partners else None for position in range(len(self.clean)))
 
-    def _call(self, name: str, *args):
-        lm, functions = get_model(self.model)
-        return functions.patching[name](lm, self, *args)
+    def _setup(self, direction: str = "denoise", metric: str = "logit_difference") -> PatchingSetup:
+        """Return the setup that patches the prompts in one direction."""
+        lm, partners = get_model(self.model)[0], self.partners[DIRECTIONS.index(direction)]
+        return PatchingSetup(lm, self.clean, self.corrupted, self.answer, self.wrong, direction, metric, partners)
 
-    def _job(self, name: str, *args, num_nodes: int, num_passes: float) -> Job:
-        """Return a job over `num_nodes` nodes that costs as much as `num_passes` passes over the prompt."""
-        weights = sum(math.prod(weight.shape) for weight in get_model(self.model)[1].weights.values())
-        return Job(
-            (name, self, *args),
-            lambda: self._call(name, *args),
-            num_nodes,
-            num_passes * weights * max(len(self.clean), len(self.corrupted)),
-        )
+    def _both_setups(self) -> list[PatchingSetup]:
+        return [self._setup(direction) for direction in DIRECTIONS]
+
+    def _run(self, key: tuple, steps: Callable[[], JobSteps], num_nodes: int, num_passes: float) -> np.ndarray:
+        """Run a job over `num_nodes` nodes that costs as much as `num_passes` passes over the prompt."""
+        weights = sum(math.prod(weight.shape) for weight in ModelWeights(self.model).values())
+        macs = num_passes * weights * max(len(self.clean), len(self.corrupted))
+        return get_or_run(Job(key, steps, num_nodes, macs))
 
     @cached_property
     def unpatched_metrics(self) -> np.ndarray:
         """Every metric of the clean and the corrupted run, (2, M)."""
-        return RESULTS.get(("unpatched", self), lambda: self._call("unpatched"))
+        return RESULTS.get(("unpatched", self), lambda: self._setup().all_unpatched_metrics)
 
     def component_metrics(self, component: str) -> np.ndarray:
         """Return every metric after patching each node of a component alone, in both DIRECTIONS, (2, M, L, P)."""
@@ -104,14 +88,15 @@ class PatchingExperiment:
         nodes_per_layer = 2 * (config.kv_heads if component in ("attn.k", "attn.v") else config.num_heads)
         if component in BY_POSITION:
             nodes_per_layer = len(self.clean) + len(self.corrupted)
-        num_nodes = config.num_layers * nodes_per_layer
-        return get_or_run(self._job("component", component, num_nodes=num_nodes, num_passes=num_nodes * 0.6))
+        num_nodes, key = config.num_layers * nodes_per_layer, ("component", self, component)
+        return self._run(key, lambda: patch_component(self._both_setups(), component), num_nodes, num_nodes * 0.6)
 
     def neuron_metrics(self, layer: int) -> np.ndarray:
         """Return every metric after patching each neuron of a layer alone, (2, M, F), in both DIRECTIONS."""
         config = get_model(self.model)[0].config
-        share = 1 - layer / config.num_layers
-        return get_or_run(self._job("neurons", layer, num_nodes=2 * config.d_ff, num_passes=2 * config.d_ff * share))
+        num_nodes, share = 2 * config.d_ff, 1 - layer / config.num_layers
+        key = "neurons", self, layer
+        return self._run(key, lambda: patch_neurons(self._both_setups(), layer), num_nodes, num_nodes * share)
 
     def path_metrics(self, direction: str, receiver: Receiver) -> np.ndarray:
         """Return every metric after patching the direct path from each head to the receiver, (M, L, H).
@@ -119,14 +104,26 @@ class PatchingExperiment:
         NaN for heads after the receiver.
         """
         config = get_model(self.model)[0].config
-        num_layers = config.num_layers if receiver == "logits" else receiver[0]
-        num_passes = 2 * config.num_heads * num_layers
-        return get_or_run(self._job("paths", direction, receiver, num_nodes=num_layers, num_passes=num_passes))
+        layers, heads = range(num_layers_before(config, receiver)), range(config.num_heads)
+        return self._run(
+            ("paths", self, direction, receiver),
+            lambda: patch_direct_paths(self._setup(direction), receiver, layers, heads),
+            len(layers),
+            2 * len(heads) * len(layers),
+        )
 
     def estimate(self, direction: str, component: str, metric: str) -> np.ndarray:
-        """Return the effects of a component's nodes estimated by gradients, (L, P)."""
-        key = "estimate", self, direction, component, metric
-        return RESULTS.get(key, lambda: self._call("estimate", direction, component, metric))
+        """Return the effects of a component's nodes estimated by gradients, (L, P).
+
+        NaN at positions where nothing is patched.
+        """
+
+        def estimate() -> np.ndarray:
+            setup = self._setup(direction, metric)
+            effects = estimate_effects(setup, component)
+            return setup.to_clean_positions(effects) if component in BY_POSITION else effects
+
+        return RESULTS.get(("estimate", self, direction, component, metric), estimate)
 
     def estimate_terms(self, direction: str, component: str, metric: str, layer: int, index: int) -> np.ndarray:
         """Return the differences and gradients of one node, (2, N).
@@ -137,29 +134,19 @@ class PatchingExperiment:
             index: of a head, or a position of the clean prompt that is patched.
         """
         target_index = self.target_positions(direction)[index] if component in BY_POSITION else index
-        return self._call("summed", direction, component, metric, layer, target_index)
+        terms = differences_and_gradients(self._setup(direction, metric), component)[layer]
+        return np.stack([term[target_index].cpu().double().numpy() for term in terms])
 
     def path(self, direction: str, receiver: Receiver, layer: int, head: int) -> np.ndarray:
-        """Return every metric after patching one direct path from a head to the receiver, (M,)."""
-        key = "path", self, direction, receiver, layer, head
-        return RESULTS.get(key, lambda: self._call("path", direction, receiver, layer, head))
+        """Return every metric after patching one direct path from a head to the receiver, (M,), in a run of its own."""
+
+        def patch_path() -> np.ndarray:
+            steps = patch_direct_paths(self._setup(direction), receiver, [layer], [head])
+            return run_to_completion(steps)[:, layer, 0]
+
+        return RESULTS.get(("path", self, direction, receiver, layer, head), patch_path)
 
     def rerun_with_patch(self, direction: str, intervention: Intervention) -> np.ndarray:
         """Return every metric of the target run with an ordinary intervention, (M,), for verification."""
-        return RESULTS.get(
-            ("changed", self, direction, intervention), lambda: self._call("changed", direction, intervention)
-        )
-
-
-COMPONENTS = BY_POSITION + BY_HEAD
-
-
-def check_component(component: str):
-    """Raise UserError if the name is none of COMPONENTS."""
-    if component not in COMPONENTS:
-        raise UserError(_("wanted one of {known}, got {got!r}", known=", ".join(COMPONENTS), got=component))
-
-
-def component_taps(component: str, num_layers: int) -> list[str]:
-    """Return the taps of a component, layer by layer."""
-    return [f"blocks.{layer}.{component}" for layer in range(num_layers)]
+        key = "changed", self, direction, intervention
+        return RESULTS.get(key, lambda: rerun_with_patch(self._setup(direction), intervention))

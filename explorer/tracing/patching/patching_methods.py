@@ -1,24 +1,30 @@
 """Activation patching, attribution patching (its estimate by gradients), path patching; all runs of an experiment."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from explorer.errors import UserError
-from explorer.tracing.forward_hooks import forward_hooks
+from explorer.interventions import Intervention
+from explorer.tracing.capture import capture
+from explorer.tracing.comparison import align_values
+from explorer.tracing.forward_hooks import forward_hooks, record_outputs
 from explorer.tracing.jobs import JobSteps, check_budget, chunk_tokens, run_to_completion
-from explorer.tracing.patching.experiment import (
+from explorer.tracing.patching.patching_setup import (
     BY_POSITION,
-    PatchingExperiment,
+    METRIC_FUNCTIONS,
+    METRICS,
+    PatchingSetup,
     Receiver,
     check_component,
     component_taps,
+    normalise_changes,
+    num_layers_before,
 )
-from explorer.tracing.patching.patching_setup import DIRECTIONS, METRICS, PatchingSetup
 from explorer.translations import _
 from model.layers.attention import attention_pattern, attention_scores, causal_mask, repeat_heads, softcap
 from model.transformer_lm import TransformerLM
@@ -63,7 +69,7 @@ def activation_patching(
     setup = PatchingSetup(lm, clean_ids, corrupted_ids, answer, wrong, direction, metric)
     taps = component_taps(part, lm.config.num_layers)
     source_values, metrics = setup.source_values(taps), []
-    row = list(METRICS).index(metric)
+    row = METRICS.index(metric)
     for layer, tap in enumerate(taps):
         metrics.append(run_to_completion(patch_each_node(setup, layer, tap, source_values[tap]))[row])
         progress((layer + 1) / len(taps))
@@ -82,13 +88,10 @@ def patch_each_node(
         source_value: (1, P, …), the source run's value; for neurons (1, T, P).
     """
     lm, ids = setup.lm, setup.batch(setup.target_ids)
-    is_neurons, target_values = tap.endswith("ffn.hidden"), []
-    with (
-        forward_hooks([lm.taps[tap]], lambda module, inputs, value: target_values.append(value)),
-        torch.inference_mode(),
-    ):
+    is_neurons = tap.endswith("ffn.hidden")
+    with record_outputs({tap: lm.taps[tap]}) as target_values, torch.inference_mode():
         unpatched = setup.measure_all(lm(ids, last_only=True))  # (M, 1)
-    differs = (source_value != target_values[0])[0]
+    differs = (source_value != target_values[tap])[0]
     nodes = (differs.any(0) if is_neurons else differs.flatten(1).any(1)).nonzero().flatten().cpu()
     metrics = unpatched.repeat(1, source_value.shape[-1 if is_neurons else 1])  # (M, P)
     for indices in filter(len, nodes.split(max(1, chunk_tokens(lm.config) // ids.shape[1]))):
@@ -144,7 +147,7 @@ def attribution_patching(
 def estimate_effects(setup: PatchingSetup, component: str) -> np.ndarray:
     """Return the estimated effects of a component's nodes, (L, P)."""
     changes = torch.stack([(step * slope).sum(-1) for step, slope in differences_and_gradients(setup, component)])
-    return setup.normalise_changes(changes.cpu().double().numpy())
+    return normalise_changes(changes.cpu().double().numpy(), *setup.unpatched_metrics)
 
 
 def differences_and_gradients(setup: PatchingSetup, component: str) -> list[tuple[Tensor, Tensor]]:
@@ -189,24 +192,20 @@ def _rotate_source(setup: PatchingSetup, component: str, taps: Sequence[str]) ->
 
 def _gradients(setup: PatchingSetup, taps: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return the target run's values at taps, and the metric's gradients at them."""
-    lm, values = setup.lm, {}
-    names = {lm.taps[name]: name for name in taps}
+    lm = setup.lm
 
     def enable_gradient(module, inputs, x: Tensor) -> Tensor:
         return x.detach().requires_grad_()  # whether or not the weights have gradients
-
-    def store_value(module, inputs, output: Tensor):
-        values[names[module]] = output
 
     gradient_modes = torch.inference_mode(False), torch.enable_grad()  # also if the caller has disabled gradients
     with (
         gradient_modes[0],
         gradient_modes[1],
         forward_hooks([lm.embed], enable_gradient),
-        forward_hooks(names, store_value),
+        record_outputs({name: lm.taps[name] for name in taps}) as values,
     ):
         logits = lm(setup.batch(setup.target_ids))
-        metric = METRICS[setup.metric](logits[0, -1], setup.answer, setup.wrong)
+        metric = METRIC_FUNCTIONS[setup.metric](logits[0, -1], setup.answer, setup.wrong)
         # what the last position does not read has no slope: late layers' values at earlier positions
         slopes = torch.autograd.grad(metric, [values[tap] for tap in taps], allow_unused=True, materialize_grads=True)
     return {tap: value.detach() for tap, value in values.items()}, dict(zip(taps, slopes, strict=True))
@@ -250,9 +249,9 @@ def path_patching(
     """
     setup = PatchingSetup(lm, clean_ids, corrupted_ids, answer, wrong, direction, metric)
     _check(lm, receiver, sender)
-    row, num_layers = list(METRICS).index(metric), _num_layers_before(lm, receiver)
+    row, num_layers = METRICS.index(metric), num_layers_before(lm.config, receiver)
     layers = range(num_layers) if sender is None else range(sender[0], min(sender[0] + 1, num_layers))
-    heads = torch.arange(lm.config.num_heads) if sender is None else torch.tensor([sender[1]])
+    heads = range(lm.config.num_heads) if sender is None else [sender[1]]
     steps = patch_direct_paths(setup, receiver, layers, heads, through_ffn)
     metrics = run_to_completion(steps, lambda done: progress(done / len(layers)))[row]
     effects = setup.normalised_effects(metrics)
@@ -263,7 +262,7 @@ def path_patching(
 
 
 def patch_direct_paths(
-    setup: PatchingSetup, receiver: Receiver, layers: Sequence[int], heads: Tensor, through_ffn: bool = False
+    setup: PatchingSetup, receiver: Receiver, layers: Sequence[int], heads: Sequence[int], through_ffn: bool = False
 ) -> Generator[int, None, np.ndarray]:
     """Compute every metric after patching the direct path from each of some heads to the receiver, layer by layer.
 
@@ -274,7 +273,7 @@ def patch_direct_paths(
     target_values = setup.record(setup.target_ids, sum(taps, []))
     source_values = setup.source_values(taps[0])
     metrics = np.full((len(METRICS), config.num_layers, len(heads)), np.nan)
-    length = len(setup.target_ids)
+    heads, length = torch.tensor(heads), len(setup.target_ids)
     for done, layer in enumerate(layers):
         z = f"blocks.{layer}.attn.z"
         for batch in torch.arange(len(heads)).split(max(1, chunk_tokens(config, 2) // length)):
@@ -283,11 +282,6 @@ def patch_direct_paths(
             metrics[:, layer, batch.numpy()] = _run_receiver(setup, target_values, layer, sent, receiver, through_ffn)
             yield done + (int(batch[-1]) + 1 == len(heads))
     return metrics
-
-
-def _num_layers_before(lm: TransformerLM, receiver: Receiver) -> int:
-    """Return the number of layers whose heads can reach the receiver."""
-    return lm.config.num_layers if receiver == "logits" else receiver[0]
 
 
 def _head_writes(lm: TransformerLM, layer: int, heads: Tensor, z: Tensor) -> Tensor:
@@ -312,16 +306,13 @@ def _run_receiver(
             with _freeze_writes(lm, target_values, layer, sent, through_ffn):
                 return setup.measure_all(lm(ids, last_only=True)).numpy()
         reading_layer, head, name = receiver
-        tap, read = lm.taps[f"blocks.{reading_layer}.attn.{name}"], []
-        with (
-            _freeze_writes(lm, target_values, layer, sent, through_ffn),
-            forward_hooks([tap], lambda module, inputs, value: read.append(value)),
-        ):
+        tap = lm.taps[f"blocks.{reading_layer}.attn.{name}"]
+        with _freeze_writes(lm, target_values, layer, sent, through_ffn), record_outputs({name: tap}) as read:
             lm(ids)
 
         def patch(module, inputs, value: Tensor) -> Tensor:
             value = value.clone()  # (N, H, T, d)
-            value[:, head] = read[0][:, head]
+            value[:, head] = read[name][:, head]
             return value
 
         with _expand_batch(lm, reading_layer, len(sent)), forward_hooks([tap], patch):
@@ -367,35 +358,17 @@ def _check(lm: TransformerLM, receiver: Receiver, sender: tuple[int, int] | None
         raise UserError(_("the model has no layer {layer} head {head}", layer=sender[0], head=sender[1]))
 
 
-def make_setup(
-    lm: TransformerLM, experiment: PatchingExperiment, direction: str = "denoise", metric: str = "logit_difference"
-) -> PatchingSetup:
-    """Return the setup that patches the experiment's prompts in one direction."""
-    partners = experiment.partners[DIRECTIONS.index(direction)]
-    args = experiment.clean, experiment.corrupted, experiment.answer, experiment.wrong
-    return PatchingSetup(lm, *args, direction, metric, partners)
+def patch_component(setups: Sequence[PatchingSetup], component: str) -> JobSteps:
+    """Compute every metric after patching each node of a component alone, in each setup.
 
-
-def unpatched_metrics(lm: TransformerLM, experiment: PatchingExperiment) -> np.ndarray:
-    """Return every metric of the clean and the corrupted run, (2, M)."""
-    setup = make_setup(lm, experiment)
-    with torch.inference_mode():
-        both = (experiment.clean, experiment.corrupted)
-        metrics = [setup.measure_all(lm(setup.batch(ids)))[:, 0] for ids in both]
-    return torch.stack(metrics).numpy()
-
-
-def patch_component(lm: TransformerLM, experiment: PatchingExperiment, component: str) -> JobSteps:
-    """Compute every metric after patching each node of a component alone, in both directions.
-
-    Yields how many nodes are done; returns (2, M, L, P); NaN at positions where nothing is patched, and for patterns
-    unless the prompts are aligned position by position.
+    Yields how many nodes are done; returns (2, M, L, P) for two; NaN at positions where nothing is patched, and for
+    patterns unless the prompts are aligned position by position.
     """
-    metrics, done, taps = [], 0, component_taps(component, lm.config.num_layers)
-    for direction in DIRECTIONS:
-        setup = make_setup(lm, experiment, direction)
+    metrics, done, config = [], 0, setups[0].lm.config
+    taps = component_taps(component, config.num_layers)
+    for setup in setups:
         if component == "attn.pattern" and setup.partners is not None:
-            metrics.append(np.full((len(METRICS), lm.config.num_layers, lm.config.num_heads), np.nan))
+            metrics.append(np.full((len(METRICS), config.num_layers, config.num_heads), np.nan))
             continue
         source_values, measured = setup.source_values(taps), []
         for layer, tap in enumerate(taps):
@@ -406,74 +379,23 @@ def patch_component(lm: TransformerLM, experiment: PatchingExperiment, component
     return np.stack(metrics)
 
 
-def patch_neurons(lm: TransformerLM, experiment: PatchingExperiment, layer: int) -> JobSteps:
-    """Compute every metric after patching each neuron of a layer, in both directions.
+def patch_neurons(setups: Sequence[PatchingSetup], layer: int) -> JobSteps:
+    """Compute every metric after patching each neuron of a layer, in each setup.
 
-    Yields how many neurons are done; returns (2, M, F).
+    Yields how many neurons are done; returns (2, M, F) for two.
     """
     metrics, done, tap = [], 0, f"blocks.{layer}.ffn.hidden"
-    for direction in DIRECTIONS:
-        setup = make_setup(lm, experiment, direction)
+    for setup in setups:
         source_value = setup.source_values([tap])[tap]
         metrics.append((yield from patch_each_node(setup, layer, tap, source_value, done)))
         done += source_value.shape[-1]
     return np.stack(metrics)
 
 
-def patch_paths(lm: TransformerLM, experiment: PatchingExperiment, direction: str, receiver: Receiver) -> JobSteps:
-    """Compute every metric after patching the direct path from each head to the receiver.
-
-    Yields how many layers are done; returns (M, L, H); NaN for heads after the receiver.
-    """
-    num_layers = lm.config.num_layers if receiver == "logits" else receiver[0]
-    heads = torch.arange(lm.config.num_heads)
-    return (yield from patch_direct_paths(make_setup(lm, experiment, direction), receiver, range(num_layers), heads))
-
-
-def patch_path(
-    lm: TransformerLM, experiment: PatchingExperiment, direction: str, receiver: Receiver, layer: int, head: int
-) -> np.ndarray:
-    """Return every metric after patching the direct path from one head to the receiver, (M,), in a run of its own."""
-    steps = patch_direct_paths(make_setup(lm, experiment, direction), receiver, [layer], torch.tensor([head]))
-    return run_to_completion(steps)[:, layer, 0]
-
-
-def estimate_component_effects(
-    lm: TransformerLM, experiment: PatchingExperiment, direction: str, component: str, metric: str
-) -> np.ndarray:
-    """Return the effects of a component's nodes estimated by gradients, (L, P).
-
-    NaN at positions where nothing is patched.
-    """
-    setup = make_setup(lm, experiment, direction, metric)
-    effects = estimate_effects(setup, component)
-    return setup.to_clean_positions(effects) if component in BY_POSITION else effects
-
-
-def node_difference_and_gradient(
-    lm: TransformerLM,
-    experiment: PatchingExperiment,
-    direction: str,
-    component: str,
-    metric: str,
-    layer: int,
-    index: int,
-) -> np.ndarray:
-    """Return the differences and the metric's gradients of one node, (2, N); its estimate is the sum of their products.
-
-    Args:
-        index: of the node; for positions, in the target run.
-    """
-    step, slope = differences_and_gradients(make_setup(lm, experiment, direction, metric), component)[layer]
-    return torch.stack((step[index], slope[index])).cpu().double().numpy()
-
-
-PATCHING_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "unpatched": unpatched_metrics,
-    "component": patch_component,
-    "neurons": patch_neurons,
-    "paths": patch_paths,
-    "path": patch_path,
-    "estimate": estimate_component_effects,
-    "summed": node_difference_and_gradient,
-}
+def rerun_with_patch(setup: PatchingSetup, intervention: Intervention) -> np.ndarray:
+    """Return every metric of an ordinary run with one value patched from the other run, (M,)."""
+    source = capture(setup.lm, setup.source_ids)
+    partners = tuple(range(len(source))) if setup.partners is None else setup.partners
+    patch = replace(intervention, source=align_values(partners, source[intervention.tap], tuple(setup.target_ids)))
+    logits = capture(setup.lm, setup.target_ids, [patch])["logits"]
+    return setup.measure_all(torch.tensor(logits)[None])[:, 0].numpy()

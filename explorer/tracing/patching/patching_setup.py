@@ -10,11 +10,55 @@ from torch import Tensor
 
 from explorer.errors import UserError
 from explorer.state.token_alignment import Partners
-from explorer.tracing.forward_hooks import forward_hooks
-from explorer.tracing.patching.experiment import DIRECTIONS, normalise_changes
+from explorer.tracing.forward_hooks import record_outputs
 from explorer.tracing.token_ids import check_ids, check_tokens
 from explorer.translations import _
+from model.config import ModelConfig
 from model.transformer_lm import TransformerLM, check_finite
+
+DIRECTIONS = ("denoise", "noise")
+BY_POSITION = ("resid_pre", "attn.out", "ffn.out")  # values (1, T, D): a position at a time
+BY_HEAD = ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern")  # (1, H, …): a head at a time, at all positions
+COMPONENTS = BY_POSITION + BY_HEAD
+Receiver = str | tuple[int, int, str]  # "logits", or a layer, a head and "q", "k" or "v"
+
+MIN_DIFFERENCE = 1e-6  # between the metric of the clean and of the corrupted run; less has no effects
+
+
+def normalise_changes(changes: np.ndarray, clean: float, corrupted: float) -> np.ndarray:
+    """Return changes of a metric as shares of the difference between the clean and the corrupted run.
+
+    NaN if that difference is less than 1e-6: then there is nothing to explain.
+    """
+    if abs(clean - corrupted) < MIN_DIFFERENCE:
+        return np.full_like(changes, np.nan)
+    return changes / (clean - corrupted)
+
+
+def normalised_effect(patched: np.ndarray, clean: float, corrupted: float, direction: str) -> np.ndarray:
+    """Return the normalised effects of patched runs (Heimersheim & Nanda 2024, arXiv:2404.15255).
+
+    (m − m(corrupted)) / (m(clean) − m(corrupted)) if the corrupted run was denoised: 0 if nothing was gained, 1 if
+    all was. (m − m(clean)) / (m(clean) − m(corrupted)) if the clean run was noised: 0 if nothing was lost, −1 if
+    all was.
+    """
+    return normalise_changes(patched - (corrupted if direction == "denoise" else clean), clean, corrupted)
+
+
+def check_component(component: str):
+    """Raise UserError if the name is none of COMPONENTS."""
+    if component not in COMPONENTS:
+        raise UserError(_("wanted one of {known}, got {got!r}", known=", ".join(COMPONENTS), got=component))
+
+
+def component_taps(component: str, num_layers: int) -> list[str]:
+    """Return the taps of a component, layer by layer."""
+    return [f"blocks.{layer}.{component}" for layer in range(num_layers)]
+
+
+def num_layers_before(config: ModelConfig, receiver: Receiver) -> int:
+    """Return the number of layers whose heads can reach the receiver."""
+    return config.num_layers if receiver == "logits" else receiver[0]
 
 
 def logit_difference(logits: Tensor, answer: int, wrong: int) -> Tensor:
@@ -32,11 +76,12 @@ def probability(logits: Tensor, answer: int, wrong: int) -> Tensor:
     return logits.softmax(-1)[..., answer]
 
 
-METRICS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
+METRIC_FUNCTIONS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
     "logit_difference": logit_difference,
     "log_probability": log_probability,
     "probability": probability,
 }
+METRICS = tuple(METRIC_FUNCTIONS)
 
 
 @dataclass(frozen=True)
@@ -95,12 +140,7 @@ class PatchingSetup:
 
     def record(self, token_ids: Sequence[int], taps: Sequence[str]) -> dict[str, Tensor]:
         """Return a run's values at taps: name -> (1, …)."""
-        values, names = {}, {self.lm.taps[name]: name for name in taps}
-
-        def store_value(module, inputs, output):
-            values[names[module]] = output
-
-        with forward_hooks(names, store_value), torch.inference_mode():
+        with record_outputs({name: self.lm.taps[name] for name in taps}) as values, torch.inference_mode():
             self.lm(self.batch(token_ids))
         return values
 
@@ -136,38 +176,24 @@ class PatchingSetup:
         """Return token ids as a batch of one, (1, T)."""
         return torch.tensor([list(token_ids)], device=self.lm.device)
 
-    def measure(self, logits: Tensor) -> Tensor:
-        """Return the metric at the last position: (N, T, V) -> (N,), float64 on the CPU."""
-        return METRICS[self.metric](self._last_logits(logits), self.answer, self.wrong)
-
     def measure_all(self, logits: Tensor) -> Tensor:
         """Return every metric at the last position, in METRICS' order: (N, T, V) -> (M, N), float64 on the CPU."""
-        last = self._last_logits(logits)
-        return torch.stack([metric(last, self.answer, self.wrong) for metric in METRICS.values()])
-
-    def _last_logits(self, logits: Tensor) -> Tensor:
         check_finite(logits[:, -1], self.lm.dtype)
-        return logits[:, -1].cpu().double()
+        last = logits[:, -1].cpu().double()
+        return torch.stack([metric(last, self.answer, self.wrong) for metric in METRIC_FUNCTIONS.values()])
 
     @cached_property
+    def all_unpatched_metrics(self) -> np.ndarray:
+        """Every metric of the clean and the corrupted run, (2, M)."""
+        with torch.inference_mode():
+            both = (self.lm(self.batch(token_ids)) for token_ids in (self.clean_ids, self.corrupted_ids))
+            return torch.stack([self.measure_all(logits)[:, 0] for logits in both]).numpy()
+
+    @property
     def unpatched_metrics(self) -> tuple[float, float]:
         """The metric of the clean and the corrupted run."""
-        with torch.inference_mode():
-            return tuple(
-                float(self.measure(self.lm(self.batch(token_ids)))[0])
-                for token_ids in (self.clean_ids, self.corrupted_ids)
-            )
+        return tuple(self.all_unpatched_metrics[:, METRICS.index(self.metric)].tolist())
 
     def normalised_effects(self, measured: np.ndarray) -> np.ndarray:
-        """Return the normalised effects of patched runs.
-
-        (m − m(corrupted)) / (m(clean) − m(corrupted)) if the corrupted run was denoised: 0 if nothing was gained, 1
-        if all was. (m − m(clean)) / (m(clean) − m(corrupted)) if the clean run was noised: 0 if nothing was lost,
-        −1 if all was. NaN if the two differ by less than 1e-6: then there is nothing to explain.
-        """
-        clean, corrupted = self.unpatched_metrics
-        return self.normalise_changes(measured - (corrupted if self.direction == "denoise" else clean))
-
-    def normalise_changes(self, changes: np.ndarray) -> np.ndarray:
-        """Return changes of the metric divided by the difference of clean and corrupted; NaN if it is 0."""
-        return normalise_changes(changes, *self.unpatched_metrics)
+        """Return the effects of patched runs on the metric; see `normalised_effect`."""
+        return normalised_effect(measured, *self.unpatched_metrics, self.direction)

@@ -22,7 +22,6 @@ from explorer.analysis.head_scores import (
     head_scores,
 )
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
@@ -75,7 +74,7 @@ from explorer.views.labels import (
     uniform_score_text,
 )
 from explorer.views.selection import HEAD_SCORE_FIELD
-from explorer.views.style import figure, frame_head, note_above
+from explorer.views.style import cell_frame, figure, note_above
 from explorer.views.verification import (
     Verification,
     describe_recomputation,
@@ -83,7 +82,8 @@ from explorer.views.verification import (
     verify_captured,
     verify_derived,
 )
-from explorer.views.view import LINES, ROWS, HeadTable, HeadTableColumn, Panel, View, make_no_difference_reason
+from explorer.views.view import LINES, ROWS, HeadTable, HeadTableColumn, Panel, View
+from model.config import ModelConfig
 
 
 def all_heads_table(trace: Trace, selection: Selection) -> HeadTable:
@@ -209,7 +209,7 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
         xaxis={"title": {"text": head_axis_title(baseline)}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
-    frame_head(fig, layer, head)
+    fig.add_shape(**cell_frame(layer, head))
     if not has_chance:
         fig.add_annotation(text=translate(NO_REPEATED_TOKEN), xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
     return fig
@@ -398,11 +398,10 @@ def verify_patterns(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(PATTERN, *["blocks.{layer}.attn.v"] * (pattern_kind == "moved"))(trace, selection)
 
 
-def verify_score_by_dimension(trace: Trace, selection: Selection) -> Verification:
-    """Verify the queries and keys whose products are drawn."""
-    suffix = "_rot" * (trace.config.position == "rope")
-    names = (f"blocks.{{layer}}.attn.{vector}{suffix}" for vector in "qk")
-    return verify_derived(*names, "blocks.{layer}.attn.scores")(trace, selection)
+def query_key_tap_templates(config: ModelConfig) -> list[str]:
+    """Return the taps of the queries and keys whose products are the chosen layer's scores."""
+    suffix = "_rot" * (config.position == "rope")
+    return [f"blocks.{{layer}}.attn.{vector}{suffix}" for vector in "qk"]
 
 
 def inspect_attention_line(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
@@ -410,9 +409,8 @@ def inspect_attention_line(trace: Trace, selection: Selection, point: ClickedPoi
 
     A token at the left is a query of the chosen key, one at the right a key of the chosen query.
     """
-    query, key = (point.row, selection.key) if point.column == 0 else (selection.query, point.row)
-    if point.column > 1 or max(query, key) >= len(trace):
-        raise PointNotFoundError(_("there is no token {position}", position=max(query, key)))
+    position = get_item(range(len(trace)), point.row)
+    query, key = get_item(((position, selection.key), (selection.query, position)), point.column)
     return derive(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key)) if key <= query else None
 
 
@@ -477,7 +475,7 @@ VIEW = View(
         Panel(
             name="stages",
             template=STAGES_FIGURE,
-            no_difference_reason=make_no_difference_reason(ROWS),
+            no_difference_reason=ROWS,
             title=N_("The chosen query’s numbers, step by step"),
             heading=N_("Layer {layer} head {head}: {query}, step by step"),
             draw=lambda trace, s: attention_stages(trace, s.layer, s.head, s.query, s.key),
@@ -498,7 +496,7 @@ VIEW = View(
             inspect=lambda trace, s, point: dimension_contribution(
                 trace, s.layer, s.head, s.query, s.key, point.coordinate("item")
             ),
-            verify=verify_score_by_dimension,
+            verify=verify_derived(query_key_tap_templates, "blocks.{layer}.attn.scores"),
             height=260,
         ),
         Panel(
@@ -528,7 +526,7 @@ VIEW = View(
         Panel(
             name="lines",
             template=LINES_FIGURE,
-            no_difference_reason=make_no_difference_reason(LINES),
+            no_difference_reason=LINES,
             title=N_("The chosen head as lines, from query to key"),
             heading=N_("Layer {layer} head {head} as lines"),
             draw=lambda trace, s: attention_lines(trace, s.layer, s.head, s.query, s.key),

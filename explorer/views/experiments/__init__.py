@@ -9,15 +9,14 @@ from explorer.analysis.intervention_effects import (
     ablation_effect,
     ablation_effects,
     check_ablation_rerun,
+    comparison_rounding_threshold,
     derive_attention_shift,
-    derive_surprisal_change,
     log2_probability,
-    residual_change,
     weight_change,
 )
-from explorer.analysis.residual import residual_stages
-from explorer.errors import PointNotFoundError
-from explorer.explain.derivation import ClickedPoint, Derivation, rounding_threshold
+from explorer.analysis.run_difference import residual_distance, surprisal_gap
+from explorer.architecture.residual_stream import stream_tap_patterns
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item, rounding_threshold
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection, SelectionField
@@ -25,21 +24,16 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views import intervention_effects
 from explorer.views.experiments.effects import (
     ABLATIONS,
     MARK_OF_TOGETHER,
     attention_shift_map,
     combined_effects_bars,
-    component_compensation_bars,
     head_ablation_map,
     head_compensation_map,
     inspect_combined_effect,
-    inspect_component_compensation,
     inspect_head_compensation,
-    residual_change_map,
     sublayer_ablation_bars,
-    surprisal_change_bars,
 )
 from explorer.views.intervention_controls import (
     BASE,
@@ -67,6 +61,18 @@ from explorer.views.intervention_controls import (
     VECTOR_SHIFT,
 )
 from explorer.views.labels import PARTS, logit_label, target_and_contrast, target_token
+from explorer.views.run_difference_figures import (
+    contribution_difference_bars,
+    describe_interventions,
+    effect_summary,
+    format_difference,
+    inspect_component_difference,
+    inspect_next_token_probability,
+    next_token_comparison,
+    pattern_change_map,
+    residual_distance_map,
+    surprisal_difference_bars,
+)
 from explorer.views.verification import Verification, verify_comparison, verify_derived
 from explorer.views.view import Panel, View
 
@@ -81,11 +87,11 @@ def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
     query, token_id = selection.query, target_token(trace, selection)
     before = log2_probability(baseline_trace(trace), query, token_id)
     changed = Comparison.with_unchanged(trace) if trace.baseline else None
-    limit = intervention_effects.comparison_rounding_threshold(changed) if changed else rounding_threshold(trace.dtype)
+    limit = comparison_rounding_threshold(changed) if changed else rounding_threshold(trace.dtype)
     if changed:
         after = log2_probability(trace, query, token_id)
         template = CHANGED
-        notes = [logit_change_text(changed, selection), intervention_effects.effect_summary(changed, query)]
+        notes = [logit_change_text(changed, selection), effect_summary(changed, query)]
     else:
         after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
         mean = mean_ablated_probability(trace, query, token_id, selection.layer, selection.head)
@@ -93,7 +99,7 @@ def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
         template, notes = ABLATED, [mean_text, *[translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)]
     effect_text = translate(
         template,
-        changes=intervention_effects.describe_interventions(trace),
+        changes=describe_interventions(trace),
         token=quote_token(trace.vocabulary[token_id]),
         query=quote_token(trace.tokens[query]),
         position=query,
@@ -102,9 +108,7 @@ def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
         before=format_six_digits(2**before),
         after=format_six_digits(2**after),
         times=format_six_digits(2 ** (after - before)),
-        bits=intervention_effects.format_difference(
-            after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")
-        ),
+        bits=format_difference(after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")),
     )
     return "\n".join([effect_text, *notes])
 
@@ -190,10 +194,9 @@ def verify_ablated_logits(trace: Trace, selection: Selection) -> Verification:
 def inspect_head_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the effect of ablating the clicked head."""
     run = baseline_trace(trace)
-    if point.column >= run.config.num_heads:
-        raise PointNotFoundError(_("there is no head {head}", head=point.column))
+    head = get_item(range(run.config.num_heads), point.column)
     return ablation_effect(
-        run, selection.query, target_token(trace, selection), point.column, point.row, selection.option("ablation")
+        run, selection.query, target_token(trace, selection), head, point.row, selection.option("ablation")
     )
 
 
@@ -268,8 +271,8 @@ VIEW = View(
         Panel(
             name="next_token_change",
             title=N_("What the change did to the next token after the query"),
-            draw=lambda runs, s: intervention_effects.next_token_change_bars(runs, s.query),
-            inspect=intervention_effects.inspect_next_token_probability,
+            draw=lambda runs, s: next_token_comparison(runs, s.query),
+            inspect=inspect_next_token_probability,
             compared_run="unchanged",
             verify=verify_comparison("logits"),
             width="half",
@@ -318,21 +321,21 @@ VIEW = View(
         Panel(
             name="grown_parts",
             title=N_("The same of all parts of the logit"),
-            draw=component_compensation_bars,
+            draw=contribution_difference_bars,
             compared_run="unchanged",
             click_selects={"customdata": "layer"},
             verify=VERIFY_COMPENSATION,
-            inspect=inspect_component_compensation,
+            inspect=inspect_component_difference,
             width="half",
         ),
         Panel(
             name="spread",
             title=N_("How far the change moved each token’s stream"),
-            draw=lambda runs, s: residual_change_map(runs, s.query),
+            draw=lambda runs, s: residual_distance_map(runs, s.query),
             compared_run="unchanged",
             click_selects={"x": "query", "customdata": "layer"},
-            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
-            inspect=lambda runs, s, point: residual_change(runs, point.row, point.column),
+            verify=verify_comparison(stream_tap_patterns),
+            inspect=lambda runs, s, point: residual_distance(runs, point.row, point.column),
             width="half",
         ),
         Panel(
@@ -349,7 +352,7 @@ VIEW = View(
             name="pattern_change",
             title=N_("The chosen head’s pattern: changed − unchanged"),
             heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
-            draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
+            draw=lambda runs, s: pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},
             verify=verify_comparison("blocks.{layer}.attn.pattern"),
@@ -359,8 +362,8 @@ VIEW = View(
         Panel(
             name="text_change",
             title=N_("Which tokens it made harder or easier"),
-            draw=lambda runs, s: surprisal_change_bars(runs, s.query),
-            inspect=lambda runs, s, point: derive_surprisal_change(runs, point.column),
+            draw=lambda runs, s: surprisal_difference_bars(runs, s.query),
+            inspect=lambda runs, s, point: surprisal_gap(runs, point.column),
             compared_run="unchanged",
             click_selects={"x": "query"},
             verify=verify_comparison("logits"),

@@ -4,13 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    LogitAttribution,
-    component_contribution_change,
-    direct_logit_attribution,
-    has_intervention_additions,
-    head_contribution_change,
-)
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_contribution_change
 from explorer.analysis.intervention_effects import (
     MEASURED,
     ablation_effects,
@@ -20,15 +14,10 @@ from explorer.analysis.intervention_effects import (
     interaction_effect,
     intervention_interaction,
     joint_effect,
-    relative_stream_change,
     single_effect,
     summed_effect,
-    surprisal_change,
 )
-from explorer.analysis.next_token import surprisal
-from explorer.analysis.residual import compute_norm_divisor, residual_stages, sublayer_labels
-from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
-from explorer.errors import PointNotFoundError
+from explorer.analysis.residual import sublayer_labels
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item, rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token, token_formatter
 from explorer.interventions import Intervention
@@ -37,28 +26,10 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_effects import (
-    annotate_empty,
-    describe_interventions,
-    format_difference,
-    format_largest_difference,
-)
 from explorer.views.labels import logit_label, target_and_contrast, target_token
-from explorer.views.shared_plots import component_bar_data, component_keys
-from explorer.views.style import (
-    ATTENTION,
-    FEED_FORWARD,
-    SELECTED,
-    click_layers,
-    figure,
-    frame_head,
-    head_map_axes,
-    label,
-    note_above,
-    position_labels,
-    stage_axis,
-    token_axis,
-)
+from explorer.views.run_difference_figures import annotate_alike, describe_interventions, format_difference
+from explorer.views.shared_plots import head_map
+from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure, label, named_axis, row_line
 from explorer.views.verification import verify_comparison
 
 ABLATIONS = {"zero": N_("to 0"), "mean": N_("to its mean")}  # what an ablated component is set to
@@ -88,24 +59,17 @@ def head_ablation_map(
     next_largest = float(np.sort(np.abs(values), axis=None)[-2:][0])
     if limit < next_largest < largest / 2:  # one head would leave all others without colour
         colour_end, scale = next_largest, _("bits, ablated (colours end at {end})", end=format_number(next_largest))
-    fig = figure(
-        go.Heatmap(
-            z=values,
-            zmin=-1 if is_negligible else -colour_end,
-            zmax=1 if is_negligible else colour_end,
-            autocolorscale=True,
-            text=[[format_contribution(value) for value in row] for row in values],
-            customdata=2 ** (effects.before + values),
-            texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=_(
-                "layer %{{y}} head %{{x}} ablated<br>%{{text}} bits<br>probability {before} → %{{customdata:.3g}}"
-                "<extra></extra>",
-                before=baseline_text,
-            ),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": {"text": scale, "side": "right"}},
+    fig = head_map(
+        values,
+        None if layer is None else (layer, head),
+        colours=(-1, 1) if is_negligible else (-colour_end, colour_end),
+        scale=scale,
+        hover=_(
+            "layer %{{y}} head %{{x}} ablated<br>%{{text}} bits<br>probability {before} → %{{customdata:.3g}}"
+            "<extra></extra>",
+            before=baseline_text,
         ),
+        customdata=2 ** (effects.before + values),
         alt=_(
             "Change of the probability of {token} after {query}, {probability}, when each of {heads} heads is ablated "
             "alone ({operation}): most by layer {layer} head {head}, {bits} bits.",
@@ -118,10 +82,7 @@ def head_ablation_map(
             head=largest_index[1],
             bits=format_contribution(values[largest_index]),
         ),
-        **head_map_axes(),
     )
-    if layer is not None:
-        frame_head(fig, layer, head)
     texts = [
         [f"blocks.{row}.attn.z.{column}*{operation}" for column in range(values.shape[1])] for row in range(len(values))
     ]
@@ -130,12 +91,7 @@ def head_ablation_map(
             corners = {"x0": column - 0.4, "x1": column + 0.4, "y0": row - 0.4, "y1": row + 0.4}
             fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 2, "dash": "dot"})
     if is_negligible:
-        alike = _(
-            "with any head ablated it is as likely, as far as {dtype} can tell ({limit} bits)",
-            dtype=trace.dtype,
-            limit=format_number(limit),
-        )
-        annotate_empty(fig, alike)
+        annotate_alike(fig, trace.dtype, limit, N_("{value} bits"))
     return fig.set_click_interventions(texts)
 
 
@@ -192,68 +148,17 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int, operation: s
     ).set_click_interventions(texts)
 
 
-MAX_RELATIVE_CHANGE = 1.0  # end of the colour scale, as a fraction of the stream's norm
-
-
-def residual_change_map(comparison: Comparison, query: int | None = None) -> go.Figure:
-    """Draw the relative change of every token's (column) residual stream at every stage (row)."""
-    trace = comparison.trace
-    stage_list, values = residual_stages(trace), relative_stream_change(comparison)  # (S, T)
-    largest, limit = float(values.max()), comparison_rounding_threshold(comparison)
-    measure = _("× its length (larger ones alike)") if largest > MAX_RELATIVE_CHANGE else _("× its length")
-    fig = figure(
-        go.Heatmap(
-            x=position_labels(trace.tokens),
-            y=[stage.name for stage in stage_list],
-            z=values,
-            zmin=0,
-            zmax=min(largest, MAX_RELATIVE_CHANGE) if largest > limit else MAX_RELATIVE_CHANGE,
-            autocolorscale=True,
-            customdata=click_layers(stage_list, len(trace)),
-            hovertemplate=_("token %{x}, stream at %{y}<br>moved by %{z:.3g} × its length<extra></extra>"),
-            colorbar={"title": {"text": measure, "side": "right"}},
-        ),
-        alt=_(
-            "How far {changes} moved the residual stream of {tokens} tokens at {stages} stages: by {most} times its "
-            "length; in the end most at {token}.",
-            changes=describe_interventions(comparison.trace),
-            tokens=len(trace),
-            stages=len(stage_list),
-            most=format_largest_difference(largest, limit, trace.dtype),
-            token=quote_token(trace.tokens[values[-1].argmax()]),
-        ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=32)},
-        yaxis=stage_axis(stage_list),
-    )
-    if query is not None:
-        fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
-    if largest <= limit:
-        none = _(
-            "no vector moves as far as {dtype} can tell ({limit} × its length)",
-            dtype=trace.dtype,
-            limit=format_number(limit),
-        )
-        annotate_empty(fig, none)
-    return fig
-
-
 def attention_shift_map(comparison: Comparison, layer: int | None = None, head: int = 0) -> go.Figure:
     """Draw the share of every head's attention that moved; row = layer."""
     values = attention_shift(comparison)  # (L, H)
     largest_index, limit = np.unravel_index(values.argmax(), values.shape), comparison_rounding_threshold(comparison)
-    fig = figure(
-        go.Heatmap(
-            z=values,
-            zmin=0,
-            zmax=float(values.max()) if values.max() > limit else 1.0,
-            autocolorscale=True,
-            text=[[f"{value:.2f}" for value in row] for row in values],
-            texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=_("layer %{y} head %{x}<br>%{z:.3g} of its attention moved<extra></extra>"),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": {"text": _("share of attention moved"), "side": "right"}},
-        ),
+    fig = head_map(
+        values,
+        None if layer is None else (layer, head),
+        colours=(0, float(values.max()) if values.max() > limit else 1.0),
+        scale=_("share of attention moved"),
+        hover=_("layer %{y} head %{x}<br>%{z:.3g} of its attention moved<extra></extra>"),
+        format_cell="{:.2f}".format,
         alt=_(
             "Share of each head’s attention that went to other tokens by {changes}: most, {share}, of layer {layer} "
             "head {head}.",
@@ -262,72 +167,8 @@ def attention_shift_map(comparison: Comparison, layer: int | None = None, head: 
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        **head_map_axes(),
     )
-    if layer is not None:
-        frame_head(fig, layer, head)
-    if values.max() <= limit:
-        none = _(
-            "no head looks elsewhere by as much as {dtype} can tell ({limit} of its attention)",
-            dtype=comparison.trace.dtype,
-            limit=format_number(limit),
-        )
-        annotate_empty(fig, none)
-    return fig
-
-
-def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> go.Figure:
-    """Draw the change of each token's surprisal in bits."""
-    trace = comparison.trace
-    values = surprisal_change(comparison)  # (T,)
-    bits = [surprisal(run) for run in reversed(comparison.runs)]
-    names = position_labels(trace.tokens)
-    title = _("surprisal, changed − unchanged, bits")
-    alt = _("Only one token, which nothing precedes: no surprisal.")
-    limits = comparison_rounding_threshold(comparison) * np.maximum(1, bits[0])
-    nothing = len(trace) > 1 and bool((np.abs(values[1:]) <= limits[1:]).all())
-    if len(trace) > 1:
-        before, after = (format_number(np.nanmean(run)) for run in bits)
-        title = _("surprisal, changed − unchanged, bits<br>mean {before} → {after}", before=before, after=after)
-        worst = 1 + int(np.abs(values[1:]).argmax())  # the first NaN, if any
-        alt = _(
-            "Change of each token’s surprisal by {changes}: mean {before} → {after} bits a token; most, {most}, of "
-            "{token} at {position}.",
-            changes=describe_interventions(comparison.trace),
-            before=before,
-            after=after,
-            most=format_difference(values[worst], limits[worst], trace.dtype),
-            token=quote_token(trace.tokens[worst]),
-            position=worst,
-        )
-    hover_texts = [
-        _("{token}: {before} → {after} bits", token=name, before=format_number(before), after=format_number(after))
-        for name, before, after in zip(names[1:], *(run[1:] for run in bits), strict=True)
-    ]
-    fig = figure(
-        go.Bar(
-            x=names,
-            y=values,
-            text=[_("{token}: nothing precedes it", token=names[0]), *hover_texts],
-            textposition="none",
-            hovertemplate="%{text}<extra></extra>",
-        ),
-        alt=alt,
-        xaxis={**token_axis(trace.tokens, _("token")), "range": [-0.5, len(trace) - 0.5]},
-        yaxis={"title": {"text": title}} | ({"range": [-1, 1]} if nothing else {}),
-        hovermode="x",  # a short bar is hard to hit
-    )
-    if query is not None:
-        column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-        fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
-    if nothing:
-        none = _(
-            "no token is harder or easier by as much as {dtype} can tell ({limit} bits)",
-            dtype=trace.dtype,
-            limit=format_number(limits[worst]),
-        )
-        annotate_empty(fig, none)
-    return fig
+    return annotate_alike(fig, comparison.trace.dtype, limit) if values.max() <= limit else fig
 
 
 # bars after the single effects: axis label, description, derivation
@@ -360,7 +201,7 @@ def combined_effects_bars(comparison: Comparison, query: int, token_id: int, mea
         f"{translate(template)}: {format_number(value)}"
         for (_name, template, _of), value in zip(TOTALS, last, strict=True)
     ]
-    fig = figure(
+    return figure(
         go.Bar(
             x=values,
             y=np.arange(len(values)),
@@ -391,18 +232,16 @@ def combined_effects_bars(comparison: Comparison, query: int, token_id: int, mea
                 ),
             },
         },
-        yaxis={
-            "tickvals": np.arange(len(values)),
-            "ticktext": [
+        yaxis=named_axis(
+            [
                 *(label(description, max_chars=28) for description in descriptions),
                 *(translate(name) for name, *_rest in TOTALS),
             ],
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+            autorange="reversed",
+        ),
         hovermode="y",  # a short bar is hard to hit
+        shapes=[row_line(len(descriptions) - 0.5, dash="dot")],
     )
-    return fig.add_hline(len(descriptions) - 0.5, line={"width": 1, "dash": "dot"})
 
 
 SHOWN = {
@@ -424,9 +263,7 @@ def inspect_combined_effect(
     index, count = point.coordinate("item"), len(comparison.trace.edits)
     if index < count:
         return single_effect(comparison, query, token_id, measure, index)
-    if index >= count + len(TOTALS):
-        raise PointNotFoundError(_("there is no bar {bar}", bar=index))
-    return TOTALS[index - count][2](comparison, query, token_id, measure)
+    return get_item(TOTALS, index - count)[2](comparison, query, token_id, measure)
 
 
 AGAIN = (
@@ -444,33 +281,25 @@ def head_compensation_map(comparison: Comparison, selection: Selection) -> go.Fi
     The colour scale ends at the largest change of a head that still contributes: an ablated head would dominate
     it.
     """
-    trace, query, (token_id, contrast_id) = (
-        comparison.trace,
-        selection.query,
-        target_and_contrast(comparison.trace, selection),
-    )
-    after, before = (contributions.heads for contributions in _attributions(comparison, selection))  # (L, H)
+    trace, query = comparison.trace, selection.query
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    after, before = (
+        direct_logit_attribution(run, query, token_id, contrast_id).heads for run in comparison.runs
+    )  # (L, H)
     values = after - before
     others = np.where(after == 0, 0, values)
     largest = float(np.abs(others).max()) or 1.0
     largest_index = np.unravel_index(others.argmax(), others.shape)
-    fig = figure(
-        go.Heatmap(
-            z=values,
-            zmin=-largest,
-            zmax=largest,
-            autocolorscale=True,
-            text=[[format_contribution(value) for value in row] for row in values],
-            customdata=np.stack((before, after), axis=-1),
-            texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=_(
-                "layer %{y} head %{x}<br>adds %{customdata[1]:.4f}, unchanged %{customdata[0]:.4f}<br>%{z:+.4f}"
-                "<extra></extra>"
-            ),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": {"text": _("adds more, or less"), "side": "right"}},
+    return head_map(
+        values,
+        (selection.layer, selection.head),
+        colours=(-largest, largest),
+        scale=_("adds more, or less"),
+        hover=_(
+            "layer %{y} head %{x}<br>adds %{customdata[1]:.4f}, unchanged %{customdata[0]:.4f}<br>%{z:+.4f}"
+            "<extra></extra>"
         ),
+        customdata=np.stack((before, after), axis=-1),
         alt=_(
             "By how much more or less {heads} heads add to {logit} after {token} than in the unchanged run: of those "
             "that still add anything most gained {gain}, layer {layer} head {head}.",
@@ -481,106 +310,11 @@ def head_compensation_map(comparison: Comparison, selection: Selection) -> go.Fi
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        **head_map_axes(),
     )
-    layer, head = selection.layer, selection.head
-    return frame_head(fig, layer, head)
-
-
-def component_compensation_bars(comparison: Comparison, selection: Selection) -> go.Figure:
-    """Draw the change of every component's contribution to the target token's logit; the bars add up to its change."""
-    trace, query, (token_id, contrast_id) = (
-        comparison.trace,
-        selection.query,
-        target_and_contrast(comparison.trace, selection),
-    )
-    attributions, has_additions = _attributions(comparison, selection), has_intervention_additions(trace)
-    bars = list(
-        zip(
-            *(
-                component_bar_data(trace, hover_texts, include_interventions=has_additions)
-                for hover_texts in attributions
-            ),
-            strict=True,
-        )
-    )
-    names, _values, colours, descriptions, layers = zip(*(after for after, _before in bars), strict=True)
-    after, before = np.array([[bar[1] for bar in pair] for pair in bars]).T
-    values, change = after - before, attributions[0].logit - attributions[1].logit
-    largest_index = int(values.argmax())
-    hover_texts = [
-        _(
-            "{part}: adds {after}, unchanged {before}<br>{change}",
-            part=description,
-            after=format_number(a),
-            before=format_number(b),
-            change=format_number(a - b),
-        )
-        for description, a, b in zip(descriptions, after, before, strict=True)
-    ]
-    return figure(
-        go.Bar(
-            x=np.arange(len(values)),
-            y=values,
-            marker={"color": colours},
-            text=hover_texts,
-            textposition="none",
-            customdata=[selection.layer if bar_layer is None else bar_layer for bar_layer in layers],
-            hovertemplate="%{text}<extra></extra>",
-        ),
-        alt=_(
-            "By how much more or less {count} parts add to {logit} after {token} than in the unchanged run, {change} "
-            "in sum: {part} gained most, {gain}.",
-            count=len(values),
-            logit=logit_label(trace, token_id, contrast_id),
-            token=quote_token(trace.tokens[query]),
-            change=format_number(change),
-            part=descriptions[largest_index],
-            gain=format_number(values[largest_index]),
-        ),
-        xaxis={
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "showgrid": False,
-            "title": {"text": norm_divisors_text(comparison, query)},
-        },
-        yaxis={"title": {"text": _("adds more, or less")}},
-        annotations=note_above(_("The changes sum to {change}.", change=format_number(change))),
-        hovermode="x",  # a short bar is hard to hit
-    )
-
-
-def norm_divisors_text(comparison: Comparison, query: int) -> str:
-    """Compare the divisors of the norms in both runs."""
-    config = comparison.trace.config
-    if not has_final_norm(config):
-        return _("each run’s norms divide by what they did in that run")
-    last = norm_input_tap(config, "final_norm")
-    after, before = (compute_norm_divisor(run, run[last][query], "final_norm", query) for run in comparison.runs)
-    return _(
-        "the final norm divides by {after}, unchanged by {before}:<br>that alone multiplies each part by {times}",
-        after=format_number(after),
-        before=format_number(before),
-        times=format_number(before / after),
-    )
-
-
-def _attributions(comparison: Comparison, selection: Selection) -> list[LogitAttribution]:
-    """Return the attributions of the changed and of the unchanged run."""
-    token_id, contrast_id = target_and_contrast(comparison.trace, selection)
-    return [direct_logit_attribution(run, selection.query, token_id, contrast_id) for run in comparison.runs]
 
 
 def inspect_head_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked head's change of contribution under the interventions."""
     return head_contribution_change(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), point.row, point.column
-    )
-
-
-def inspect_component_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
-    """Derive the clicked component's change of contribution under the interventions."""
-    component, layer = get_item(component_keys(comparison.trace), point.coordinate("item"))
-    return component_contribution_change(
-        comparison, selection.query, *target_and_contrast(comparison.trace, selection), component, layer
     )

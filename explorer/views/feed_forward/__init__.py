@@ -16,10 +16,9 @@ from explorer.analysis.feed_forward import (
     sparsity,
 )
 from explorer.analysis.next_token import top_indices
-from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
-from explorer.errors import PointNotFoundError
-from explorer.explain.captured.formulas import ACTIVATIONS, active_effects
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.architecture.residual_stream import block_layout, norm_inputs, path_to_unembedding
+from explorer.explain.captured.formulas import ACTIVATIONS, active_interventions
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -37,6 +36,7 @@ from explorer.views.style import (
     label,
     note_above,
     position_labels,
+    row_line,
     token_axis,
 )
 from explorer.views.verification import (
@@ -46,7 +46,8 @@ from explorer.views.verification import (
     verify_captured,
     verify_derived,
 )
-from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
+from explorer.views.view import LISTS, Panel, View
+from model.config import ModelConfig
 
 MAX_NEURON_BARS = 20
 MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
@@ -65,7 +66,7 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
 
     def qualify_formula(tap: str, formula: str) -> str:
         """Return a value's formula; it does not hold where the run has changed the value."""
-        is_changed = active_effects(trace, f"blocks.{layer}.ffn.{tap}")
+        is_changed = active_interventions(trace, f"blocks.{layer}.ffn.{tap}")
         return _("{formula}, unless changed", formula=formula) if is_changed else formula
 
     if all_neurons.up is None:
@@ -339,8 +340,7 @@ def sparsity_by_layer_plot(trace: Trace, layer: int | None = None) -> go.Figure:
         (translate(silent), shares.inactive, RESIDUAL),
     )
     title = _("share") if exact else _("share<br>(dotted: a bell curve’s, {bell:.0%})", bell=NORMAL_SHARE)
-    share_line = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": NORMAL_SHARE, "y1": NORMAL_SHARE}
-    dotted = {**share_line, "yref": "y", "line": {"color": RESIDUAL, "dash": "dot", "width": 1}}
+    dotted = row_line(NORMAL_SHARE, dash="dot")
     return SPARSITY_FIGURE.draw(
         layers=np.arange(trace.config.num_layers),
         bars=[{"shares": values, "name": name, "color": color} for name, values, color in bars],
@@ -410,7 +410,6 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
     span = float(np.abs(hidden * unit_effects).max()) * 1.25 or 1.0  # leaves room for the written numbers
-    divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
     return PROMOTED_FIGURE.draw(
         effects=hidden * unit_effects,
         rows=np.arange(len(token_ids)),
@@ -427,7 +426,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
         raised=", ".join(quote_token(name) for name in names[:3]),
         lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
         value=format_number(hidden),
-        divider={**divider, "yref": "y", "line": {"color": RESIDUAL, "width": 1, "dash": "dot"}},
+        divider=row_line(num_raised - 0.5, dash="dot"),
     )
 
 
@@ -543,12 +542,14 @@ WRITES_LESS = N_(
 WRITES_NOTHING = N_("Layer {layer}: no neuron writes anything at {query}.")
 
 
-def verify_activations(trace: Trace, selection: Selection) -> Verification:
-    """Verify the activations, and the values whose norms divide what each neuron writes."""
-    steps = ("gate_pre", "gate") * (trace.config.is_gated)
-    normalised = norm_inputs(trace.config, output_taps(trace.config, selection.layer, "ffn")).values()
-    names = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
-    return verify_captured(*names)(trace, selection)
+def activation_tap_templates(config: ModelConfig) -> list[str]:
+    """Return the taps of the activations, and of the value whose norm divides what each neuron writes."""
+    steps, layout = ("gate_pre", "gate") * config.is_gated, block_layout(config)
+    normalised = (value for norm, value in layout.norms.items() if norm == layout.writes["ffn"])
+    return [f"blocks.{{layer}}.{name}" for name in (*(f"ffn.{step}" for step in (*steps, "up", "hidden")), *normalised)]
+
+
+VERIFY_ACTIVATIONS = verify_captured(activation_tap_templates)
 
 
 def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
@@ -573,22 +574,17 @@ def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) 
     neuron_ids, _places = bar_neurons_and_offsets(
         layer_neurons(trace, selection.layer, selection.query), selection.neuron
     )
-    step, item = point.coordinate("curve"), point.coordinate("item")
-    if step >= len(steps) or item >= len(neuron_ids):
-        raise PointNotFoundError(_("there is no such bar"))
-    return derive_neuron(trace, selection.layer, neuron_ids[item], selection.query, (steps[step],))[0]
+    step, neuron_id = get_item(steps, point.coordinate("curve")), get_item(neuron_ids, point.coordinate("item"))
+    return derive_neuron(trace, selection.layer, neuron_id, selection.query, (step,))[0]
 
 
 def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
     """Derive a neuron's value before and after its activation function."""
-    curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
         1: other_drawn_neurons(layer_neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
         2: [selection.neuron],
-    }.get(curve, [])
-    if item >= len(dots):
-        raise PointNotFoundError(_("there is no such neuron"))
-    neuron_id = dots[item]
+    }
+    neuron_id = get_item(dots.get(point.coordinate("curve"), []), point.coordinate("item"))
     taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
     return derive_neuron(trace, selection.layer, neuron_id, selection.query, taps)
 
@@ -596,11 +592,8 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
 def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked logit effect of the selected neuron."""
     token_ids, _unit_effects, _hidden = promoted_tokens(trace, selection.layer, selection.neuron, selection.query)
-    if point.coordinate("item") >= len(token_ids):
-        raise PointNotFoundError(_("there is no such bar"))
-    return neuron_logit_effect(
-        trace, selection.layer, selection.neuron, selection.query, int(token_ids[point.coordinate("item")])
-    )
+    token_id = int(get_item(token_ids, point.coordinate("item")))
+    return neuron_logit_effect(trace, selection.layer, selection.neuron, selection.query, token_id)
 
 
 VIEW = View(
@@ -621,33 +614,33 @@ VIEW = View(
         Panel(
             name="strongest",
             template=STRONGEST_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The neurons that write most at the chosen token"),
             heading=N_("Layer {layer}: strongest neurons at {query}"),
             draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_bar,
             click_selects={"customdata": "neuron"},
-            verify=verify_activations,
+            verify=VERIFY_ACTIVATIONS,
             height=320,
             min_width=600,
         ),
         Panel(
             name="curve",
             template=CURVE_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("All neurons, on the activation function"),
             heading=N_("Layer {layer}: all neurons at {query}"),
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_dot,
             click_selects={"customdata": "neuron"},
-            verify=verify_activations,
+            verify=VERIFY_ACTIVATIONS,
             height=460,
             width="half",
         ),
         Panel(
             name="promoted",
             template=PROMOTED_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("Tokens that the neuron pushes up and down"),
             heading=N_("Tokens that neuron {neuron} pushes up and down"),
             draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),

@@ -3,8 +3,7 @@
 import numpy as np
 
 from explorer.analysis.feed_forward import check_neuron_sum, neuron_contribution, neuron_contributions
-from explorer.errors import PointNotFoundError
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -14,7 +13,7 @@ from explorer.views.figure_template import FigureTemplate, text, value
 from explorer.views.labels import ATTRIBUTION_TAPS, PARTS, logit_label, target_and_contrast
 from explorer.views.style import FEED_FORWARD, MONO, column_band, label, note_above
 from explorer.views.verification import verify_derived
-from explorer.views.view import LISTS, Panel, make_no_difference_reason
+from explorer.views.view import LISTS, Panel
 
 MAX_NEURONS = 20
 
@@ -105,12 +104,8 @@ NEURONS_FIGURE = FigureTemplate(
 
 def inspect_neuron(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive what the clicked neuron adds."""
-    neurons = top_neurons(trace, selection)
-    if point.coordinate("item") >= len(neurons):
-        raise PointNotFoundError(_("there is no such neuron"))
-    return neuron_contribution(
-        trace, selection.query, *target_and_contrast(trace, selection), *neurons[point.coordinate("item")]
-    )
+    layer, neuron = get_item(top_neurons(trace, selection), point.coordinate("item"))
+    return neuron_contribution(trace, selection.query, *target_and_contrast(trace, selection), layer, neuron)
 
 
 NEURON_SUM_CHECK = (
@@ -122,7 +117,7 @@ PANEL = Panel(
     name="all_layers",
     template=NEURONS_FIGURE,
     required_taps=ATTRIBUTION_TAPS,
-    no_difference_reason=make_no_difference_reason(LISTS),
+    no_difference_reason=LISTS,
     title=N_("Direct logit attribution: neurons of all layers"),
     heading=N_("Neurons of all layers, by what they add to {logit}"),
     draw=neuron_contribution_bars,

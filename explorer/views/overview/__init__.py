@@ -52,7 +52,7 @@ from explorer.views.overview.whole_model import (
 from explorer.views.shared_plots import colour_legend
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure, note_above, shorten_token
 from explorer.views.verification import verify_derived
-from explorer.views.view import COURSE, CURVES, Panel, TwoRunRenderer, View, make_no_difference_reason
+from explorer.views.view import COURSE, CURVES, Panel, TwoRunRenderer, View
 
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 
@@ -356,7 +356,7 @@ VIEW = View(
             title=N_("The whole model"),
             draw=draw_whole_model,
             kind="whole_model",
-            no_difference_reason=make_no_difference_reason(CURVES),
+            no_difference_reason=CURVES,
             two_run_renderer=TwoRunRenderer(share_curve_scale, lambda first, *others: first),
             verify=verify_whole_model,
             no_inspection=N_("Open a part of it: the steps to its number are there."),
@@ -374,7 +374,7 @@ VIEW = View(
         ),
         Panel(
             name="sum",
-            no_difference_reason=make_no_difference_reason(COURSE),
+            no_difference_reason=COURSE,
             title=N_("How the explained logit adds up, part by part"),
             draw=draw_logit_waterfall,
             inspect=inspect_waterfall_bar,

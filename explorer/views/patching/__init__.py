@@ -27,7 +27,7 @@ from explorer.explain.notation import escape_text, format_number, format_percent
 from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching.experiment import DIRECTIONS, METRICS, MIN_DIFFERENCE
+from explorer.tracing.patching.patching_setup import DIRECTIONS, METRICS, MIN_DIFFERENCE
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.patching.effect_maps import (

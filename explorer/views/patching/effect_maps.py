@@ -22,22 +22,18 @@ from explorer.explain.notation import (
 from explorer.state.selection import Selection
 from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
-from explorer.tracing.patching.experiment import (
-    BY_POSITION,
-    DIRECTIONS,
-    PatchingExperiment,
-    Receiver,
-)
+from explorer.tracing.patching.experiment import PatchingExperiment
+from explorer.tracing.patching.patching_setup import BY_POSITION, DIRECTIONS, Receiver
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
     ORANGE,
     RESIDUAL,
     SELECTED,
+    annotate_empty,
     figure,
     note_above,
     position_labels,
@@ -307,7 +303,8 @@ def _use_clean_axis(fig: go.Figure, prompt_pair: CleanAndCorruptedRuns, is_unpat
     """
     edges = np.flatnonzero(np.diff(is_unpatched.astype(int), prepend=0, append=0))
     for first, end in edges.reshape(-1, 2).tolist():
-        fig.add_vrect(first - 0.5, end - 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+        corners = {"x0": first - 0.5, "x1": end - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
+        fig.add_shape(type="rect", **corners, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
         fig.add_annotation(
             text=_("not patched"),
             x=(first + end - 1) / 2,

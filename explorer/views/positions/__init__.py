@@ -14,9 +14,14 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views import intervention_effects
 from explorer.views.intervention_controls import BASE, POSITION_VECTORS_OFF, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT
 from explorer.views.positions import position_vectors, rope
+from explorer.views.run_difference_figures import (
+    inspect_next_token_probability,
+    intervention_summary,
+    next_token_comparison,
+    pattern_change_map,
+)
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
@@ -29,7 +34,7 @@ def describe_positions(trace: Trace, selection: Selection) -> str:
     formula = describe(trace, selection)
     if not trace.baseline:
         return formula
-    return f"{formula}\n{intervention_effects.intervention_summary(Comparison.with_unchanged(trace), selection)}"
+    return f"{formula}\n{intervention_summary(Comparison.with_unchanged(trace), selection)}"
 
 
 def positions_sentence(trace: Trace, selection: Selection) -> str:
@@ -97,7 +102,7 @@ VIEW = View(
     intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
     code=("blocks.{layer}.attn:rotate", "rope", "position_embedding"),
     code_lines=(
-        "return self.table[positions]",
+        "torch.stack((angles.sin()",
         "return self.weight[",
         "torch.cat((a * cos",
         "torch.stack((a * cos",
@@ -108,7 +113,7 @@ VIEW = View(
             name="pattern_change",
             title=N_("What the change did to the chosen head’s pattern: changed − unchanged weights"),
             heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
-            draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
+            draw=lambda runs, s: pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},
             verify=verify_comparison("blocks.{layer}.attn.pattern"),
@@ -119,8 +124,8 @@ VIEW = View(
         Panel(
             name="next_token_change",
             title=N_("What it did to the next token after the query"),
-            draw=lambda runs, s: intervention_effects.next_token_change_bars(runs, s.query),
-            inspect=intervention_effects.inspect_next_token_probability,
+            draw=lambda runs, s: next_token_comparison(runs, s.query),
+            inspect=inspect_next_token_probability,
             compared_run="unchanged",
             verify=verify_comparison("logits"),
             height=420,

@@ -20,7 +20,7 @@ from explorer.analysis.positions import (
 from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
@@ -43,7 +43,7 @@ from explorer.views.style import (
     token_axis,
 )
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
-from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
+from explorer.views.view import CLOCKS, Panel
 
 WIDTH_TO_HEIGHT = 2  # of all clocks together, about
 SPACING = 2.5  # between the centres of clocks, in radii
@@ -481,9 +481,8 @@ VERIFY_PAIRS = verify_derived(
 
 def inspect_score_by_distance(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the score of the selected query and key at the clicked distance."""
-    if point.column >= trace.config.context_length:
-        raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
-    return score_at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
+    distance = get_item(range(trace.config.context_length), point.column)
+    return score_at_distance(trace, selection.layer, selection.head, selection.query, selection.key, distance)
 
 
 def inspect_clock_hand(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
@@ -515,7 +514,7 @@ PANELS = (
     Panel(
         name="clocks",
         template=CLOCKS_FIGURE,
-        no_difference_reason=make_no_difference_reason(CLOCKS),
+        no_difference_reason=CLOCKS,
         title=N_("The head’s q and k, before and after rotation"),
         heading=N_("Layer {layer} head {head}: q and k, rotated"),
         draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),

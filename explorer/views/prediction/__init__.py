@@ -16,7 +16,6 @@ from explorer.analysis.residual import compute_norm_divisor
 from explorer.analysis.token_contributions import rollout_weight
 from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, format_six_digits, quote_token
@@ -59,7 +58,7 @@ from explorer.views.prediction.logit_lens import (
 )
 from explorer.views.shared_plots import component_keys
 from explorer.views.two_run_figures import share_scale
-from explorer.views.verification import verify_derived, verify_lens
+from explorer.views.verification import VERIFY_LENS, verify_derived
 from explorer.views.view import Panel, TwoRunRenderer, View
 
 
@@ -135,16 +134,13 @@ def inspect_lens(trace: Trace, selection: Selection, point: ClickedPoint) -> Der
 def inspect_trajectory(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked point of a token's trajectory over the depths."""
     tokens = [token_id for token_id in target_and_contrast(trace, selection) if token_id is not None]
-    if point.coordinate("curve") >= len(tokens):
-        raise PointNotFoundError(_("there is no such token"))
-    return lens_cell(trace, point.coordinate("item"), selection.query, tokens[point.coordinate("curve")], "target")
+    token_id = get_item(tokens, point.coordinate("curve"))
+    return lens_cell(trace, point.coordinate("item"), selection.query, token_id, "target")
 
 
 def inspect_rollout(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked weight of the attention rollout."""
-    if point.column > selection.query:
-        raise PointNotFoundError(_("no bar is after the query"))
-    return rollout_weight(trace, selection.query, point.column)
+    return rollout_weight(trace, selection.query, get_item(range(selection.query + 1), point.column))
 
 
 def inspect_component(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
@@ -195,7 +191,7 @@ VIEW = View(
             title=N_("Likeliest next token by depth (logit lens)"),
             draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
             click_selects={"x": "query"},
-            verify=verify_lens,
+            verify=VERIFY_LENS,
             inspect=inspect_lens,
             height=480,
             min_width=600,
@@ -207,7 +203,7 @@ VIEW = View(
             heading=N_("The probability of {target}, depth by depth"),
             draw=lambda trace, s: token_trajectory(trace, s.query, *target_and_contrast(trace, s)),
             inspect=inspect_trajectory,
-            verify=verify_lens,
+            verify=VERIFY_LENS,
             height=320,
             width="half",
         ),

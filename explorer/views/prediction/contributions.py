@@ -17,7 +17,6 @@ from explorer.analysis.token_contributions import (
     token_contribution,
     token_contributions,
 )
-from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
@@ -32,7 +31,6 @@ from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
     RESIDUAL,
-    SELECTED,
     cell_frame,
     column_band,
     figure,
@@ -267,9 +265,7 @@ def inspect_source(trace: Trace, selection: Selection, point: ClickedPoint) -> D
     tokens = target_and_contrast(trace, selection)
     if point.coordinate_or_none("curve"):
         return derive_contribution_without_source(trace, selection.query, *tokens)
-    if point.column > selection.query:
-        raise PointNotFoundError(_("no bar is after the query"))
-    return source_contribution(trace, selection.query, *tokens, point.column)
+    return source_contribution(trace, selection.query, *tokens, get_item(range(selection.query + 1), point.column))
 
 
 def contribution_phrase(value: float, format_size: Callable[[float], str] = format_number) -> str:
@@ -315,7 +311,7 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
         }
         title = {"text": row_title(method, contributions), "x": 0, "y": top, "showarrow": False, "xanchor": "left"}
         axes.setdefault("annotations", []).append(title | {"xref": "paper", "yref": "paper", "yanchor": "bottom"})
-    fig = figure(
+    return figure(
         rows,
         alt=_(
             "What each of {count} tokens contributes to {logit} after {token}, by four methods. {agreement}",
@@ -334,9 +330,8 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
         **axes,
         showlegend=False,
         hovermode="x",  # a short bar is hard to hit
+        shapes=[{**column_band(selection.key), "yref": "paper"}],  # across the bars of all methods
     )
-    column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
 
 
 def row_title(method: str, contributions: TokenContributions) -> str:
@@ -382,9 +377,7 @@ def _bar_hover(method: str, token: str, value: float) -> str:
 
 def inspect_token_contribution(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the clicked token's contribution by the clicked method."""
-    key, method = point.column, get_item(METHODS, point.coordinate("curve"))
-    if key > selection.query:
-        raise PointNotFoundError(_("no bar is after the query"))
+    key, method = get_item(range(selection.query + 1), point.column), get_item(METHODS, point.coordinate("curve"))
     return token_contribution(trace, selection.query, *target_and_contrast(trace, selection), method, key)
 
 

@@ -22,6 +22,7 @@ from explorer.architecture.residual_stream import (
     norms_in_layer,
     norms_on_residual_stream,
     residual_sum_taps,
+    stream_tap_patterns,
 )
 from explorer.explain.captured import derive
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
@@ -51,6 +52,7 @@ from explorer.views.residual.stream_plots import (
 )
 from explorer.views.verification import Verification, make_unverified, verify_captured, verify_derived
 from explorer.views.view import Panel, View
+from model.config import ModelConfig
 
 
 def describe_stream_norms(trace: Trace, selection: Selection) -> str:
@@ -136,27 +138,20 @@ SUM_TEXTS = {  # by whether norms are on the stream
 }
 
 
-def stream_taps(trace: Trace) -> tuple[str, ...]:
-    """Return the taps of the stream at all stages."""
-    return ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in block_layout(trace.config).stream[1:]))
+def update_tap_patterns(config: ModelConfig) -> list[str]:
+    """Return the taps of what each sublayer adds, with * for every layer."""
+    return [f"blocks.*.{name}" for name in block_layout(config).writes.values()]
 
 
-def verify_stages(trace: Trace, selection: Selection) -> Verification:
-    """Verify the residual stream at every stage."""
-    return verify_derived(*stream_taps(trace))(trace, selection)
+def norm_tap_templates(config: ModelConfig) -> list[str]:
+    """Return the taps of the inputs and outputs of the chosen layer's norms."""
+    norms = block_layout(config).norms
+    return [f"blocks.{{layer}}.{name}" for name in dict.fromkeys((*norms.values(), *norms))]
 
 
-def verify_updates(trace: Trace, selection: Selection) -> Verification:
-    """Verify the residual stream, and what each sublayer adds."""
-    write_taps = (f"blocks.*.{name}" for name in block_layout(trace.config).writes.values())
-    return verify_derived(*stream_taps(trace), *write_taps)(trace, selection)
-
-
-def verify_norm_layers(trace: Trace, selection: Selection) -> Verification:
-    """Verify the inputs and outputs of the chosen layer's norms."""
-    readings = norm_statistics_in_layer(trace, selection.layer)
-    values = [*(reading.before for reading in readings), *(reading.name for reading in readings)]
-    return verify_captured(*dict.fromkeys(values))(trace, selection)
+VERIFY_STAGES = verify_derived(stream_tap_patterns)
+VERIFY_UPDATES = verify_derived(stream_tap_patterns, update_tap_patterns)
+VERIFY_NORMS = verify_captured(norm_tap_templates)
 
 
 def verify_gains(trace: Trace, selection: Selection) -> Verification:
@@ -220,7 +215,7 @@ VIEW = View(
             title=N_("The stream’s length, stage by stage"),
             draw=lambda trace, s: stream_norm_map(trace, s.query),
             click_selects={"x": "query", "customdata": "layer"},
-            verify=verify_stages,
+            verify=VERIFY_STAGES,
             inspect=lambda trace, s, point: residual_norm(trace, point.row, point.column),
             height=400,
         ),
@@ -232,7 +227,7 @@ VIEW = View(
             draw=lambda trace, s: stream_norm_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=inspect_stream_norm,
-            verify=verify_updates,
+            verify=VERIFY_UPDATES,
             height=340,
             width="half",
         ),
@@ -244,7 +239,7 @@ VIEW = View(
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=lambda trace, s, point: sublayer_output_cosine(trace, point.coordinate("item"), s.query),
             click_selects={"customdata": "layer"},
-            verify=verify_updates,
+            verify=VERIFY_UPDATES,
             height=340,
             width="half",
         ),
@@ -257,7 +252,7 @@ VIEW = View(
             condition=has_norm_weights,
             inspect=inspect_norm_divisor,
             click_selects={"x": "query"},
-            verify=verify_norm_layers,
+            verify=VERIFY_NORMS,
             height=340,
             width="half",
         ),
@@ -280,7 +275,7 @@ VIEW = View(
             draw=lambda trace, s: norm_input_output_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_input_output,
-            verify=verify_norm_layers,
+            verify=VERIFY_NORMS,
             height=420,
         ),
         Panel(
@@ -290,7 +285,7 @@ VIEW = View(
             heading=N_("How the direction of {query} changes"),
             draw=lambda trace, s: stage_cosine_map(trace, s.query),
             click_selects={"customdata": "layer"},
-            verify=verify_stages,
+            verify=VERIFY_STAGES,
             inspect=lambda trace, s, point: stage_cosine(trace, s.query, point.row, point.column),
             height=460,
             width="half",
@@ -302,7 +297,7 @@ VIEW = View(
             draw=lambda trace, s: outlier_dimension_plot(trace),
             is_selection_independent=True,
             click_selects={"customdata": "layer"},
-            verify=verify_stages,
+            verify=VERIFY_STAGES,
             inspect=lambda trace, s, point: outlier_ratio(trace, point.row, point.column),
             height=460,
             width="half",

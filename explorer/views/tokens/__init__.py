@@ -21,7 +21,6 @@ from explorer.analysis.next_token import (
 )
 from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_factor, format_number, format_percent, format_six_digits, quote_token
@@ -30,9 +29,8 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.figure_template import FigureTemplate, each, extend, text, value
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
-from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, position_labels
+from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, annotate_empty, figure, label, position_labels
 from explorer.views.tokens.token_table import (
     NUM_LESSON_COLUMNS,
     TABLE_FIGURE,
@@ -43,7 +41,7 @@ from explorer.views.tokens.token_table import (
     merge_tree,
 )
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
-from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
+from explorer.views.view import LISTS, PLANE, Panel, View
 
 MAX_NEIGHBOURS = 15
 MARGIN = {"t": 8}  # nothing stands above the plot
@@ -360,10 +358,8 @@ def inspect_table_cell(trace: Trace, selection: Selection, point: ClickedPoint) 
     Raises:
         PointNotFoundError: the table has no such row or column.
     """
-    if point.row >= len(trace):
-        raise PointNotFoundError(_("the table has no row {row}", row=point.row))
-    measure = column_by_x(point.x)
-    return prediction_measure(trace, point.row, measure) if measure in PREDICTION_MEASURES else None
+    row, measure = get_item(range(len(trace)), point.row), column_by_x(point.x)
+    return prediction_measure(trace, row, measure) if measure in PREDICTION_MEASURES else None
 
 
 def verify_stream(trace: Trace, selection: Selection) -> Verification:
@@ -379,9 +375,8 @@ def inspect_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> D
     Each row has the bars of all dimensions and, if a dimension is chosen, a second trace with its bar
     highlighted.
     """
-    dim, rows = point.column, ("token", "position", "sum") if "position_embed" in trace else ("token",)
-    if dim >= trace.config.d_model:
-        raise PointNotFoundError(_("there is no dimension {dimension}", dimension=dim))
+    dim = get_item(range(trace.config.d_model), point.column)
+    rows = ("token", "position", "sum") if "position_embed" in trace else ("token",)
     row = get_item(rows, point.coordinate("curve") // (1 + (selection.dim < trace.config.d_model)))
     if row == "token":
         return embedding_row_element(trace, selection.query, dim)
@@ -419,7 +414,7 @@ VIEW = View(
         Panel(
             name="table",
             template=TABLE_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The tokens, a row each"),
             draw=lambda trace, s: draw_token_table(trace, s.query, NUM_LESSON_COLUMNS if s.lesson else len(WIDTHS)),
             click_selects={"customdata": "query"},
@@ -430,7 +425,7 @@ VIEW = View(
         ),
         Panel(
             name="merges",
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The merges that built the chosen token"),
             heading=N_("The merges that built {query}, with their ids"),
             draw=lambda trace, s: merge_tree(trace, s.query),
@@ -442,7 +437,7 @@ VIEW = View(
         Panel(
             name="nearest",
             template=NEAREST_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The tokens with the most similar vectors"),
             draw=lambda trace, s: nearest_tokens_bars(trace, s.query),
             inspect=lambda trace, s, point: nearest_token_cosine(
@@ -465,7 +460,7 @@ VIEW = View(
         ),
         Panel(
             name="spread",
-            no_difference_reason=make_no_difference_reason(PLANE),
+            no_difference_reason=PLANE,
             title=N_("All tokens along their two main directions (PCA)"),
             draw=lambda trace, s: pca_plot(trace, s.residual_depth, s.query, s.first_token == "hidden"),
             inspect=inspect_pca_point,
@@ -477,7 +472,7 @@ VIEW = View(
         Panel(
             name="positions",
             template=POSITION_VECTORS_FIGURE,
-            no_difference_reason=make_no_difference_reason(PLANE),
+            no_difference_reason=PLANE,
             title=N_("The vector that is added for each position"),
             draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),
             required_taps=("position_embed",),

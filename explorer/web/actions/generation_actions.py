@@ -17,8 +17,7 @@ from explorer.tracing.forward_hooks import apply_interventions, generate_with_in
 from explorer.tracing.jobs import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.middleware import request_log_budget
-from explorer.web.rate_limits import log_budget
+from explorer.web.rate_limits import Client, current_client
 from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
 from explorer.web.user_messages import collect_notices, locale_from_state, warn
@@ -36,11 +35,12 @@ def as_gradio_event(handler: Callable[..., Iterator[dict[str, Any]]]) -> Callabl
 
     def updates(self: "GenerationActions", state: State, request: gr.Request = None) -> Iterator[dict[str, Any]]:
         locale = locale_from_state([state])
-        log_budget.set(request_log_budget(request))
+        client = Client.from_request(request) if request else None
         with closing(handler(self, state)) as answers, self.count_text():
             update = {}
             while update is not None:
                 # Anew each time: Gradio has any thread go on.
+                current_client.set(client)
                 with use_locale(locale), unlimited_budget().activate(), collect_notices() as notices:
                     try:
                         update = next(answers, None)

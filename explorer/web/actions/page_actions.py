@@ -38,8 +38,6 @@ from explorer.web.shared_constants import run_state_change
 from explorer.web.user_messages import USER_ERRORS, user_message, warn
 from model.pretrained.chat_template import has_chat_template
 
-MAX_FIELDS, MAX_CHARACTERS = 200, 8000
-
 
 def restore_saved_state(
     state_builder: PageStateBuilder, state: Mapping[str, Any], command: Mapping[str, Any]
@@ -48,24 +46,18 @@ def restore_saved_state(
 
     Args:
         state: the page's.
-        command: "words", name -> value as in a URL; unvalidated.
+        command: "words", name -> value as in a URL.
 
     Raises:
-        UserError, CheckpointError: it is no slide, or what it names is not available.
+        UserError, CheckpointError: what it names is not available.
     """
-    fields = command.get("words")
-    if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not all(map(_is_short_text, fields.items())):
-        raise UserError(_("a slide must have the fields of a link, got {got!r:.80}", got=fields))
+    fields = command.get("words", {})
     page_state = state_builder.state_from_query(
-        {"checkpoint": "", "view": Selection.view} | dict(fields) | {"turn": state.get("turn")}
+        {"checkpoint": "", "view": Selection.view} | fields | {"turn": state.get("turn")}
     )
     return replace(
         page_state, selection=replace(page_state.selection, lesson="", step=0, reply="")
     ), GenerationSettings.parse(fields)
-
-
-def _is_short_text(item: tuple[Any, Any]) -> bool:
-    return all(isinstance(text, str) and len(text) <= MAX_CHARACTERS for text in item)
 
 
 RUN_TEXT_FIELDS = ("prompt", "text")  # a query with one of these fields has a run of its own

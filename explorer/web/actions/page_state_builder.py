@@ -203,9 +203,9 @@ def state_with_other_model(
     return replace(page_state, run=run, branches=(), began=len(run.generated))
 
 
-def parse_saved_continuations(checkpoint: str, fields: object) -> PageState | None:
+def parse_saved_continuations(checkpoint: str, fields: dict[str, Any] | None) -> PageState | None:
     """Parse the run and tree that the browser saved for a model; None if there is no continuation, or it is invalid."""
-    if not isinstance(fields, dict):
+    if fields is None:
         return None
     try:
         page_state = PageState.parse(fields | {"checkpoint": checkpoint, "edits": ""})
@@ -271,7 +271,7 @@ class SecondRunCommands:
             "similar": lambda: self.replace_word(run),
         }
         kind = command.get("with")
-        if not isinstance(kind, str) or kind not in constructors:
+        if kind not in constructors:
             message = _("a run is compared with one of {ways}, got {got!r:.80}")
             raise UserError(message.format(ways=", ".join(constructors), got=kind))
         visible_run, other = page_state.selection.shown if page_state.other else "difference", constructors[kind]()

@@ -35,13 +35,12 @@ from explorer.web.browser_api.page_contents import (
 from explorer.web.browser_api.python_script import python_script
 from explorer.web.key_value_stores import FaultTolerantStore
 from explorer.web.layout import view_markup
-from explorer.web.request_validation import ClickedPointFields, Index, State, to_json_bytes
+from explorer.web.request_validation import ClickedPointFields, Index, ShortName, State, to_json_bytes
 from explorer.web.shared_constants import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.user_messages import user_message
 from explorer.web.widgets.header import ModelPicker, OpenModelForm
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
 
-MAX_SENT_TOKENS = 50_000  # of a vocabulary that the browser searches by itself
 MAX_MATCHES = 8
 # What people call the subject of a view, besides its title and those of its figures.
 ALIASES = {
@@ -88,102 +87,6 @@ FIGURE_ALIASES = {
 }
 
 
-class SearchEndpoints:
-    """Endpoints for the search; errors are those of `BrowserEndpoints`.
-
-    Args:
-        runs: access to models and runs.
-        lessons: contents of lessons; None for none.
-    """
-
-    def __init__(self, runs: RunService, lessons: LessonContents | None):
-        self.runs, self.lessons = runs, lessons
-
-    @property
-    def functions(self) -> list[Callable]:
-        """Server functions for the browser."""
-        return [self.search_index, self.find_tokens, self.rank_of_token]
-
-    def search_index(self, state: State) -> dict[str, Any]:
-        """Return what can be found in the state's run.
-
-        Returns:
-            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
-            text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
-            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title,
-            aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
-
-        Raises:
-            UserError, CheckpointError: there is no such run.
-        """
-        page_state = PageState.parse(state)
-        trace = self.runs.trace(page_state.run)
-        config, vocabulary, selection = trace.config, trace.vocabulary, page_state.selection.clamp_to_trace(trace)
-
-        def panels(view: View) -> list[Panel]:
-            return [
-                panel
-                for panel in view.panels
-                if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
-            ]
-
-        return {
-            "layers": config.num_layers,
-            "heads": config.num_heads,
-            "neurons": config.d_ff,
-            "vocabulary": list(vocabulary) if len(vocabulary) <= MAX_SENT_TOKENS else None,
-            "checkpoints": list(self.runs.library.checkpoints),
-            "lessons": self.lessons.list_lessons() if self.lessons else [],
-            "views": {
-                view.name: {
-                    "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
-                    "figures": [
-                        (name, translate(panel.title), [translate(alias) for alias in FIGURE_ALIASES.get(name, ())])
-                        for panel in panels(view)
-                        for name in [element_id(view.name, panel.name)]
-                    ],
-                    "choices": [
-                        (element_id(view.name, panel.name), panel.chooser, dropdown.title, dropdown.options)
-                        for panel in panels(view)
-                        if panel.chooser
-                        for dropdown in make_selection_dropdowns((panel.chooser,), trace, selection)
-                    ],
-                }
-                for view in VIEW_BY_NAME.values()
-            },
-        }
-
-    def find_tokens(self, state: State, text: str) -> list[tuple[int, str]]:
-        """Return the (id, text) of tokens that match a search text best.
-
-        Args:
-            text: part of a token's text, or a token's id.
-
-        Raises:
-            UserError, CheckpointError: there is no such model.
-        """
-        _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
-        vocabulary = tokenizer.vocabulary
-        ranking = sorted(range(len(vocabulary)), key=lambda i: len(vocabulary[i]))
-        matches = find_tokens(vocabulary, text[:MAX_SEARCH_CHARS], ranking, MAX_MATCHES)
-        return [(i, vocabulary[i]) for i in matches]
-
-    def rank_of_token(self, state: State, token: Index) -> int:
-        """Return a token's rank among the next tokens after the selected one, from 1.
-
-        Raises:
-            UserError, CheckpointError: there is no such token or run.
-        """
-        page_state = PageState.parse(state)
-        trace = self.runs.trace(page_state.run)
-        if token >= len(trace.vocabulary):
-            raise UserError(_("There is no token {id}.", id=token))
-        return int(token_rank(trace, page_state.selection.clamp_to_trace(trace).query, token))
-
-
-MAX_NAME_CHARACTERS = 64  # characters
-
-
 class JobEndpoints:
     """Endpoints of job queues. A visitor is a random name that the page chooses when it is opened.
 
@@ -195,44 +98,28 @@ class JobEndpoints:
     def __init__(self, runs: RunService, other_queues: Sequence[JobScheduler] = ()):
         self.runs, self.queue, self.other_queues = runs, JobScheduler(), other_queues
 
-    @property
-    def functions(self) -> list[Callable]:
-        return [self.begin_job, self.job_progress, self.leave_job]
-
-    def begin_job(self, state: State, figure: str, visitor: str) -> dict[str, Any]:
+    def begin_job(self, state: State, figure: ShortName, visitor: ShortName) -> dict[str, Any]:
         """Start the job that a figure needs, and return its progress (see `progress_payload`).
 
         Raises:
             UserError, CheckpointError: there is no such figure, or the queue is full.
         """
-        check_names(figure, visitor)
         open_view = make_open_view(self.runs, PageState.parse(state))
         job = open_view.pending_job(figure)
         return progress_payload(self.queue.begin(visitor, job) if job else JobProgress("done"))
 
-    def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
+    def job_progress(self, visitor: ShortName, name: ShortName) -> dict[str, Any]:
         """Return the progress of a visitor's job; visitors who stop polling are dropped."""
-        check_names(visitor, name)
         progresses = (queue.progress(visitor, name) for queue in (self.queue, *self.other_queues))
         return progress_payload(
             next((progress for progress in progresses if progress.state != "gone"), JobProgress("gone"))
         )
 
-    def leave_job(self, visitor: str, name: str) -> dict[str, Any]:
+    def leave_job(self, visitor: ShortName, name: ShortName) -> dict[str, Any]:
         """Remove a visitor from those waiting for a job."""
-        check_names(visitor, name)
         for queue in (self.queue, *self.other_queues):
             queue.leave(visitor, name)
         return progress_payload(JobProgress("gone"))
-
-
-def check_names(*names: Any):
-    """Raise UserError if a value is not a non-empty text of at most `MAX_NAME_CHARACTERS`."""
-    for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS:
-            raise UserError(
-                _("a name is a text of at most {most} characters, got {got!r:.80}", most=MAX_NAME_CHARACTERS, got=name)
-            )
 
 
 def progress_payload(progress: JobProgress) -> dict[str, Any]:
@@ -263,10 +150,6 @@ class OpeningEndpoints:
     def __init__(self, library: ModelLibrary):
         self.library, self.opening, self.queue = library, ModelOpener(library), JobScheduler(MAX_CONCURRENT_JOBS)
 
-    @property
-    def functions(self) -> list[Callable]:
-        return [self.model_needs, self.begin_opening, self.begin_check]
-
     def model_needs(self, name: str) -> dict[str, str]:
         """Return the requirements of opening a model.
 
@@ -291,18 +174,16 @@ class OpeningEndpoints:
         words = " ".join(filter(None, (fetch, takes, left)))
         return {"words": words, "job": self.opening.open_job(name).name, "checkpoint": needs.checkpoint}
 
-    def begin_opening(self, name: str, visitor: str) -> dict[str, Any]:
+    def begin_opening(self, name: str, visitor: ShortName) -> dict[str, Any]:
         """Start downloading and loading a model, and return the progress; raises the errors of `model_needs`."""
-        check_names(visitor)
         return progress_payload(self.queue.begin(visitor, self.opening.open_job(name)))
 
-    def begin_check(self, checkpoint: str, visitor: str) -> dict[str, Any]:
+    def begin_check(self, checkpoint: str, visitor: ShortName) -> dict[str, Any]:
         """Start comparing a model with another implementation, and return the progress.
 
         Raises:
             UserError: there is no such checkpoint.
         """
-        check_names(visitor)
         if checkpoint not in self.library.checkpoints:
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
         job = self.opening.self_check_job(checkpoint)
@@ -339,16 +220,21 @@ class BrowserEndpoints:
         self.lessons = lessons
         self.runs, self.page_contents, self.opening = runs, PageContents(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
+        self.lesson_endpoints = LessonEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
         self.prefetcher = TrainingStepPrefetcher(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
-        own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists, self.python_script]
-        others = (self.lesson_endpoints, self.search, self.jobs, self.opening)
-        return own_functions + [function for part in others for function in part.functions]
+        lessons, jobs, opening = self.lesson_endpoints, self.jobs, self.opening
+        return [
+            *(self.inspect, self.next_token_scores, self.define, self.direction_of_lists, self.python_script),
+            *(lessons.listed_lessons, lessons.lesson_sheet, lessons.walk),
+            *(self.search_index, self.find_tokens, self.rank_of_token),
+            *(jobs.begin_job, jobs.job_progress, jobs.leave_job),
+            *(opening.model_needs, opening.begin_opening, opening.begin_check),
+        ]
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
         """Return how many stages an answer has."""
@@ -445,15 +331,13 @@ class BrowserEndpoints:
 
         Args:
             figure: element id of the figure.
-            point: coordinates, see `ClickedPoint`; unvalidated.
+            point: coordinates, see `ClickedPoint`.
 
         Raises:
             UserError, CheckpointError: there is no such point or figure.
         """
-        if not isinstance(figure, str):
-            raise UserError(_("a figure has a name, got {got!r:.80}", got=figure))
         open_view = make_open_view(self.runs, PageState.parse(state))
-        return point_derivation_text(open_view, figure, ClickedPoint.parse(point))
+        return point_derivation_text(open_view, figure, ClickedPoint(**point))
 
     def next_token_scores(self, state: State) -> dict[str, Any]:
         """Return the scores of the token after the selected one, from which sliders work out probabilities.
@@ -473,13 +357,12 @@ class BrowserEndpoints:
         """Return a term's definition, and its value in this run.
 
         Args:
-            term: name of an entry of the glossary; unvalidated.
+            term: name of an entry of the glossary.
 
         Raises:
             UserError, CheckpointError: the glossary has no such term, or there is no such run.
         """
-        entry = ENTRY_BY_NAME.get(term) if isinstance(term, str) else None
-        if entry is None:
+        if (entry := ENTRY_BY_NAME.get(term)) is None:
             raise UserError(_("the glossary has no {term!r:.80}", term=term))
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
@@ -494,13 +377,11 @@ class BrowserEndpoints:
         """Return the spec of the direction between two prompt lists' mean activations after the selected layer.
 
         Args:
-            towards, away: the lists, one prompt a line; unvalidated.
+            towards, away: the lists, one prompt a line.
 
         Raises:
             UserError, CheckpointError: there is no such direction or run.
         """
-        if not isinstance(towards, str) or not isinstance(away, str):
-            raise UserError(_("a list of prompts is a text, a prompt a line"))
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)
         layer = page_state.selection.clamp_to_trace(trace).layer
@@ -516,3 +397,80 @@ class BrowserEndpoints:
             UserError, CheckpointError: there is no such run.
         """
         return python_script(self.runs, PageState.parse(state), figure)
+
+    def search_index(self, state: State) -> dict[str, Any]:
+        """Return what can be found in the state's run.
+
+        Returns:
+            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer;
+            `checkpoints`: names; `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as
+            (element id, title, aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text)
+            pairs).
+
+        Raises:
+            UserError, CheckpointError: there is no such run.
+        """
+        page_state = PageState.parse(state)
+        trace = self.runs.trace(page_state.run)
+        config, selection = trace.config, page_state.selection.clamp_to_trace(trace)
+
+        def panels(view: View) -> list[Panel]:
+            return [
+                panel
+                for panel in view.panels
+                if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
+            ]
+
+        return {
+            "layers": config.num_layers,
+            "heads": config.num_heads,
+            "neurons": config.d_ff,
+            "checkpoints": list(self.runs.library.checkpoints),
+            "lessons": self.lessons.list_lessons() if self.lessons else [],
+            "views": {
+                view.name: {
+                    "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
+                    "figures": [
+                        (name, translate(panel.title), [translate(alias) for alias in FIGURE_ALIASES.get(name, ())])
+                        for panel in panels(view)
+                        for name in [element_id(view.name, panel.name)]
+                    ],
+                    "choices": [
+                        (element_id(view.name, panel.name), panel.chooser, dropdown.title, dropdown.options)
+                        for panel in panels(view)
+                        if panel.chooser
+                        for dropdown in make_selection_dropdowns((panel.chooser,), trace, selection)
+                    ],
+                }
+                for view in VIEW_BY_NAME.values()
+            },
+        }
+
+    def find_tokens(self, state: State, text: str) -> list[tuple[int, str]]:
+        """Return the (id, text) of tokens that match a search text best.
+
+        Args:
+            text: part of a token's text, with · for a space and ↵ for a line break, or a token's id. Of whole tokens,
+                those with the same spaces and capitals come first.
+
+        Raises:
+            UserError, CheckpointError: there is no such model.
+        """
+        _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
+        vocabulary = tokenizer.vocabulary
+        text = text[:MAX_SEARCH_CHARS].replace("·", " ").replace("↵", "\n")
+        ranking = sorted(range(len(vocabulary)), key=lambda i: (vocabulary[i] != text, len(vocabulary[i])))
+        matches = find_tokens(vocabulary, text, ranking, MAX_MATCHES)
+        return [(i, vocabulary[i]) for i in matches]
+
+    def rank_of_token(self, state: State, token: Index) -> int:
+        """Return a token's rank among the next tokens after the selected one, from 1.
+
+        Raises:
+            UserError, CheckpointError: there is no such token or run.
+        """
+        page_state = PageState.parse(state)
+        trace = self.runs.trace(page_state.run)
+        if token >= len(trace.vocabulary):
+            raise UserError(_("There is no token {id}.", id=token))
+        return int(token_rank(trace, page_state.selection.clamp_to_trace(trace).query, token))

@@ -1,6 +1,6 @@
 """Lessons for the browser: a step, its question and feedback on a reply, the list, worksheets and walkthroughs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -194,11 +194,6 @@ class LessonEndpoints:
     def __init__(self, runs: RunService, lessons: LessonContents | None):
         self.runs, self.lessons = runs, lessons
 
-    @property
-    def functions(self) -> list[Callable]:
-        """Server functions for the browser."""
-        return [self.listed_lessons, self.lesson_sheet, self.walk]
-
     def listed_lessons(self, state: State) -> list[dict[str, Any]]:
         """Return the lessons to choose from.
 
@@ -212,13 +207,13 @@ class LessonEndpoints:
 
         Args:
             state: the page's state, which names the model to use if the lesson's own is not available.
-            name, place: the lesson, and the number of the step, from 1; unvalidated.
+            name, place: the lesson, and the number of the step, from 1.
 
         Raises:
             UserError: there is no such lesson or step.
         """
-        lesson = self.lessons.lesson_library.lessons.get(name) if self.lessons and isinstance(name, str) else None
-        if lesson is None or not isinstance(place, int) or not 1 <= place <= len(lesson.steps):
+        lesson = self.lessons.lesson_library.lessons.get(name) if self.lessons else None
+        if lesson is None or not 1 <= place <= len(lesson.steps):
             raise UserError(_("There is no lesson {name}.", name=f"{name!r:.60}"))
         current_state = PageState.parse(state)
         model = self.lessons.lesson_model(lesson, current_state.run.checkpoint) or self.lessons.fallback_model

@@ -331,7 +331,7 @@ class OpenView:
             return panel.verify(self.panel_comparison(panel), self.selection)
         if not all(self.fits(panel, trace) for trace, _selection in self.visible_runs):
             return None
-        if self.visible_run == "difference" and panel.no_difference_reason(self.selection):
+        if self.visible_run == "difference" and panel.no_difference_reason:
             return None
         verifications = [panel.verify(*run_and_selection) for run_and_selection in self.drawn_runs(panel)]
         return verifications[0] if len(verifications) == 1 else worse_verification(*verifications)

@@ -490,10 +490,8 @@ def figure_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, A
     name, panels = open_view.view.name, open_view.panels(newly)
     shown_panels = [panel for panel in open_view.view.panels if open_view.has(panel)]
     is_difference = open_view.visible_run == "difference"
-    # a figure that never has a difference leaves its place to one that has; by any selection, as the place is to stay
-    with_difference = [
-        panel for panel in shown_panels if not (is_difference and panel.no_difference_reason(Selection()))
-    ]
+    # a figure that never has a difference leaves its place to one that has
+    with_difference = [panel for panel in shown_panels if not (is_difference and panel.no_difference_reason)]
     first_row = _first_row(with_difference or shown_panels)
     later_panels = [panel for panel in shown_panels if panel not in first_row]
     folded_panels = [p for p in later_panels if not open_view.selection.is_unfolded(element_id(name, p.name))]

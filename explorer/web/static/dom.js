@@ -50,21 +50,6 @@ export function countDraw(element) {
   element.dataset.draws = String(+(element.dataset.draws || 0) + 1);
 }
 
-/**
- * Call `listener` on each event of a target until the element leaves the page.
- * @param {Element} element
- * @param {EventTarget} target
- * @param {string} type
- * @param {(event: any) => void} listener
- */
-export function listenWhileConnected(element, target, type, listener) {
-  const handle = (event) => {
-    if (element.isConnected) listener(event);
-    else target.removeEventListener(type, handle);
-  };
-  target.addEventListener(type, handle);
-}
-
 // SVG nodes are reused: only attributes that changed are set.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -327,6 +312,29 @@ function luminance(colour) {
 /** Return black or white, by the higher contrast with a background. The contrast is at least 4.58. @param {Channels} colour */
 export const readableTextColour = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
 
+// Browser storage. Some frames have none: nothing is read then, and what is written is lost on reload.
+
+/** @typedef {"localStorage" | "sessionStorage"} StorageArea */
+
+/** Return a stored text, or null. @param {string} name @param {StorageArea} [area] @returns {string | null} */
+export function readStorage(name, area = "localStorage") {
+  try { return globalThis[area].getItem(name); } catch { return null; }
+}
+
+/** Return a stored object, or null. @param {string} name @param {StorageArea} [area] */
+export function readStoredObject(name, area) {
+  try { return JSON.parse(readStorage(name, area)); } catch { return null; }
+}
+
+/** Store a text or, as JSON, an object; null removes it. Return whether there is storage. @param {string} name @param {string | object | null} value @param {StorageArea} [area] */
+export function writeStorage(name, value, area = "localStorage") {
+  try {
+    if (value === null) globalThis[area].removeItem(name);
+    else globalThis[area].setItem(name, typeof value === "string" ? value : JSON.stringify(value));
+    return true;
+  } catch { return false; }
+}
+
 // Light and dark theme. `?__theme=` in the URL, which Gradio reads, takes precedence over the stored choice, and that over
 // the system's theme.
 
@@ -347,8 +355,8 @@ export function readOnPaper(read) {
   }
 }
 
-/** Call `listener` when the theme changes, until the widget's element leaves the page. */
-export const onThemeChange = (element, listener) => listenWhileConnected(element, themeEvents, "change", listener);
+/** Call `listener` when the theme changes. @param {() => void} listener */
+export const onThemeChange = (listener) => themeEvents.addEventListener("change", listener);
 
 /** Switch to the other theme. */
 export function toggleTheme() {
@@ -356,16 +364,6 @@ export function toggleTheme() {
   url.searchParams.delete("__theme");
   history.replaceState(history.state, "", url);
   writeStorage(STORAGE_KEY, isDark ? "dark" : "light");
-}
-
-/** Read an item of localStorage, or null. @param {string} name */
-export function readStorage(name) {
-  try { return localStorage.getItem(name); } catch { return null; } // some frames have no storage
-}
-
-/** Write an item of localStorage. @param {string} name @param {string} value */
-export function writeStorage(name, value) {
-  try { localStorage.setItem(name, value); } catch { /* without storage it is lost on reload */ }
 }
 
 function applyStoredTheme() {

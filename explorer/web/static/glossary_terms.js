@@ -238,7 +238,7 @@ export function explainTerms(forms, meanings) {
   const isInDialog = ({ target }) => Boolean((target instanceof Element ? target : target.parentElement)?.closest("dialog"));
   new MutationObserver((changes) => { if (!changes.every(isInDialog)) scheduleUpdate(); }).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(tooltip);
-  onState(tooltip, () => { if (currentTerm) showMeaningInRun(); });
+  onState(() => { if (currentTerm) showMeaningInRun(); });
   let pointerPosition = ""; // a term that moves under a resting pointer is not explained
   const explain = (event) => {
     const { clientX: x, clientY: y } = event, previousPosition = pointerPosition;

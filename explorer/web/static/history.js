@@ -3,7 +3,7 @@
 import { runAction, requestUpdate, dropUnshownTokens, isWriting, makeMove, select, setInterventions, changeSettings } from "./page_actions.js";
 import { callServer, isServerLost, onServerReturn, RefusedError } from "./server_connection.js";
 import { currentFigure, visibleFigures, scrollToFigure, widgetBlock } from "./widget_contents.js";
-import { showBanner, find, make, notify, download, setText } from "./dom.js";
+import { showBanner, find, make, notify, download, readStorage, readStoredObject, setText, writeStorage } from "./dom.js";
 import { saveFigure, saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
@@ -352,29 +352,27 @@ function showInterrupted() {
 }
 
 /** Store what can be undone for the same page in another language. */
-export function storeUndoStates() {
-  try { sessionStorage.setItem(UNDO_KEY, JSON.stringify(undoStates)); } catch { /* some frames have no storage */ }
-}
+export const storeUndoStates = () => writeStorage(UNDO_KEY, undoStates, "sessionStorage");
 
 /** Tell the user if the reloaded page was interrupted, and store what a reload of this page needs. */
 export function watchReloads() {
   const [opened] = performance.getEntriesByType("navigation");
   isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
-  if (isReloaded && sessionStorage.getItem(INTERRUPTED_KEY)) showInterrupted();
-  sessionStorage.removeItem(INTERRUPTED_KEY);
-  undoStates.push(...JSON.parse(sessionStorage.getItem(UNDO_KEY) ?? "[]"));
-  sessionStorage.removeItem(UNDO_KEY);
-  const query = isReloaded && sessionStorage.getItem(QUERY_KEY);
+  if (isReloaded && readStorage(INTERRUPTED_KEY, "sessionStorage")) showInterrupted();
+  writeStorage(INTERRUPTED_KEY, null, "sessionStorage");
+  undoStates.push(...(readStoredObject(UNDO_KEY, "sessionStorage") ?? []));
+  writeStorage(UNDO_KEY, null, "sessionStorage");
+  const query = isReloaded && readStorage(QUERY_KEY, "sessionStorage");
   if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
-  sessionStorage.removeItem(QUERY_KEY);
+  writeStorage(QUERY_KEY, null, "sessionStorage");
   onServerReturn(() => { if (isStreaming) showInterrupted(); });
   window.addEventListener("pagehide", () => {
-    if (isStreaming || isInterrupted) sessionStorage.setItem(INTERRUPTED_KEY, "true");
-    sessionStorage.setItem(QUERY_KEY, latestQuery()); // otherwise a reload uses the URL of the time when it began
+    if (isStreaming || isInterrupted) writeStorage(INTERRUPTED_KEY, "true", "sessionStorage");
+    writeStorage(QUERY_KEY, latestQuery(), "sessionStorage"); // otherwise a reload uses the URL of the time when it began
   });
   document.addEventListener("input", ({ target }) => {
     const box = /** @type {HTMLTextAreaElement} */ (target);
-    if (box.closest("#prompt")) sessionStorage.setItem(TYPED_KEY, box.value);
+    if (box.closest("#prompt")) writeStorage(TYPED_KEY, box.value, "sessionStorage");
   });
 }
 
@@ -386,11 +384,11 @@ export function setWriting(now) {
 }
 
 /** Forget the typed prompt once it has run. */
-export function forgetTypedPrompt() { sessionStorage.removeItem(TYPED_KEY); }
+export function forgetTypedPrompt() { writeStorage(TYPED_KEY, null, "sessionStorage"); }
 
 /** Return the first text of the prompt box: typed before a reload, or else the prompt that ran. @param {string} runText */
 export function initialPrompt(runText) {
-  const typed = isReloaded && sessionStorage.getItem(TYPED_KEY);
+  const typed = isReloaded && readStorage(TYPED_KEY, "sessionStorage");
   if (!isReloaded) forgetTypedPrompt();
   return typed || runText;
 }
@@ -443,9 +441,7 @@ export const onLessonStep = (listener, signal) => lessonEvents.addEventListener(
 /** Position in a lesson: last step, reply of each step, and whether the lesson was finished. @typedef {{ step: number, replies: Record<string, string>, isDone?: boolean }} LessonPosition */
 
 /** Return the positions of all lessons that were begun, by name. @returns {Record<string, LessonPosition>} */
-export function lessonPositions() {
-  try { return JSON.parse(localStorage.getItem(LESSONS_KEY)) ?? {}; } catch { return {}; } // some frames have no storage
-}
+export const lessonPositions = () => readStoredObject(LESSONS_KEY) ?? {};
 
 /** Store the position in the lesson when it changes. */
 export function storeLessonPositions() {
@@ -455,7 +451,7 @@ export function storeLessonPositions() {
     position.step = now.step;
     const reply = replyAtStep(now.step, now.reply);
     if (reply) position.replies[now.step] = now.reply;
-    try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* without storage it is lost on reload */ }
+    writeStorage(LESSONS_KEY, positions);
   });
 }
 
@@ -483,7 +479,7 @@ export const showAnswer = () => sendReply("?");
 export function forgetReply() {
   const positions = lessonPositions();
   delete positions[state.lesson]?.replies[state.step];
-  try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* without storage it is only open in this visit */ }
+  writeStorage(LESSONS_KEY, positions);
   changeSettings({ reply: "" });
 }
 
@@ -491,7 +487,7 @@ export function forgetReply() {
 export function forgetReplies() {
   const positions = lessonPositions();
   for (const position of Object.values(positions)) position.replies = {};
-  try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* some frames have no storage */ }
+  writeStorage(LESSONS_KEY, positions);
   if (state.reply) changeSettings({ reply: "" });
 }
 
@@ -499,7 +495,7 @@ export function forgetReplies() {
 export function finishLesson() {
   const positions = lessonPositions();
   positions[state.lesson] = { replies: {}, ...positions[state.lesson], step: 1, isDone: true };
-  try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* some frames have no storage */ }
+  writeStorage(LESSONS_KEY, positions);
 }
 
 /** State in which the lesson was opened. @type {State | null} */

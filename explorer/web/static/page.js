@@ -8,7 +8,7 @@ import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, upda
 import { copyLink, copyPython, nameFigureInSight, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, restorableEdits, undoableAction, undoableTokens, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, ngettext, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
-import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
+import { SELECTABLE, STORY_TABS } from "./shared_constants.js";
 import { gradioEvents, applyDepth, onEveryState, onState, gradioReady, setState, initialView, state } from "./page_state.js";
 
 export { beginWriting, controlValues, runPrompt, changeSettings } from "./page_actions.js";
@@ -108,7 +108,7 @@ const parseMarkup = (markup) => document.createRange().createContextualFragment(
 
 /** Connect the views, the tabs and the menus. */
 function placeViews() {
-  const viewBox = find(document, `#${VIEW}`);
+  const viewBox = find(document, "#view");
   onContent(viewBox, ({ name, markup }) => {
     let section = sections.get(name);
     if (!section) {
@@ -117,7 +117,7 @@ function placeViews() {
       viewBox.append(section);
       startWidgets(section);
       makeToolbar(find(section, ".view-tools"), _("tools of the view"));
-      onState(section, () => placeSecondFigures(section, markup));
+      onState(() => placeSecondFigures(section, markup));
     }
     placeSecondFigures(section, markup);
     for (const [otherName, element] of sections) element.hidden = otherName !== name;
@@ -134,7 +134,7 @@ function placeSecondFigures(section, markup) {
   const copies = parseMarkup(markup);
   for (const block of findAll(section, ".panels > .block")) {
     const copy = find(copies, `#${block.id}`);
-    copy.id += OF_B;
+    copy.id += "-b";
     for (const walk of copy.querySelectorAll("[data-widget=walkthrough_button]")) walk.remove(); // walkthroughs are of A
     copy.classList.add("of-b");
     block.after(copy);
@@ -158,7 +158,7 @@ function connectMenu(menu) {
     menu.classList.toggle("is-open", Boolean(openItem));
     open.textContent = openItem ? `: ${openItem.textContent}` : "";
   };
-  onState(menu, update);
+  onState(update);
   update();
 }
 
@@ -192,7 +192,7 @@ function connectTabs(bar) {
     scrolledTab = state.view;
   };
   markSidewaysScroll(bar, tabs[0]);
-  onState(bar, update);
+  onState(update);
   update();
 }
 
@@ -296,14 +296,12 @@ export async function build() {
 export const endGeneration = () => setGenerating(false);
 
 /** Return whether the URL names a class's room, or this tab leads one. */
-function isInRoom() {
-  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(ROOM_STORAGE_KEY) !== null; } catch { return false; } // some frames have no storage
-}
+const isInRoom = () => new URLSearchParams(location.search).has(ROOM) || readStorage(ROOM_STORAGE_KEY, "sessionStorage") !== null;
 
 /** Add slides from a file to the stored ones. @param {any[]} slides */
 async function takeSlides(slides) {
   await startModule("teaching/presentation");
-  (await import("../widgets/teaching/presentation_pages.js")).receiveSlides(slides);
+  (await import("../widgets/teaching/presentation.js")).receiveSlides(slides);
 }
 
 async function presentPage() {
@@ -367,7 +365,7 @@ function connectButtons() {
     stop.disabled = !isWriting();
     generate.title = _("Writes up to {count} tokens", { count: String(state.max_new_tokens ?? "") });
   }
-  onState(undo, update);
+  onState(update);
   onEveryState(update); // once the history knows what can be undone
   update();
 }

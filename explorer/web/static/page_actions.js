@@ -6,7 +6,7 @@ import { _ } from "./translations.js";
 import { responseLines, isServerLost, checkConnection, onServerReturn, RefusedError } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
 import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
-import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
+import { ABOUT, ADDRESS_DEFAULTS, COMPARING, WHOLE } from "./shared_constants.js";
 import { gradioEvents, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens arrive faster than one can read and a browser can draw. They are shown one by one at an even pace, each once the
@@ -141,8 +141,9 @@ function showTokens(count, isLast) {
  */
 export function applyUpdate({ change, ask: request, steps, notices }) {
   hasReceivedUpdate = true;
-  notices?.forEach((notice) => notify(notice));
-  if (!change || !applyChange(change, Boolean(steps))) return;
+  const isApplied = change && applyChange(change, Boolean(steps));
+  notices?.forEach((notice) => notify(notice)); // after the change: another view removes earlier notices
+  if (!isApplied) return;
   if ("seed" in change) syncControls();
   if (!steps) return requestUpdate(request);
   generatedUpdate = { change, steps };
@@ -288,8 +289,8 @@ async function sendRequest(scope, action) {
   try {
     for await (const line of responseLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
       showQueueLength(line.waiting ?? null);
-      line.notices?.forEach((notice) => notify(notice));
       if (line.change) isDone = line.done && applyChange(line.change);
+      line.notices?.forEach((notice) => notify(notice));
       if (line.change && isDone) {
         staleMarker("show", state.view)();
         number = requestCount;
@@ -306,7 +307,7 @@ async function sendRequest(scope, action) {
     isComplete = !isNewer();
   } catch (error) {
     isComplete = error.name !== "AbortError";
-    if (error instanceof RefusedError) setContent(PROBLEM, error.message);
+    if (error instanceof RefusedError) setContent("problem", error.message);
   }
   tell?.("");
   showQueueLength(null);
@@ -518,20 +519,14 @@ export function addIntervention(texts, text) {
  *   | { kind: "place", words: Record<string, string> }} Move
  */
 
-const moveEvents = new EventTarget();
-
 /** Stop generating. Running actions go on. */
 const haltWriting = () => { if (isWriting()) haltGeneration(); };
 
-/** Call `listener` once Python has answered a move, with whether it was made. @param {(move: Move, isMade: boolean) => void} listener @param {AbortSignal} [signal] */
-export const onMove = (listener, signal) => moveEvents.addEventListener("moved", (event) => listener(.../** @type {CustomEvent<[Move, boolean]>} */ (event).detail), { signal });
-
-/** Make a move after the pending ones, and stop generating. @param {Move} move */
-export async function makeMove(move) {
+/** Make a move after the pending ones, and stop generating. @param {Move} move @returns {Promise<boolean>} whether it was made */
+export function makeMove(move) {
   haltWriting();
   if (["compare", "pair", "place"].includes(move.kind)) goToTop();
-  const isMade = await runAction(move, () => move.kind !== "undo" || state.generated.length > 0);
-  moveEvents.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
+  return runAction(move, () => move.kind !== "undo" || state.generated.length > 0);
 }
 
 /** Run a prompt with the model of that time. @param {string} text @param {boolean} [isOffered] whether its box does not show it yet

@@ -1,6 +1,6 @@
 // @ts-check
 // The page's state. It holds the request, never the result. Widgets, Gradio's controls and the style sheet follow it.
-import { listenWhileConnected } from "./dom.js";
+import { readStorage, writeStorage } from "./dom.js";
 import { language } from "./translations.js";
 import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
@@ -53,8 +53,8 @@ export function notifyStateListeners() {
   stateEvents.dispatchEvent(new Event("change"));
 }
 
-/** Call `listener` when the state changes, until the widget's element leaves the page. */
-export const onState = (element, listener) => listenWhileConnected(element, stateEvents, "change", listener);
+/** Call `listener` when the state changes. @param {() => void} listener */
+export const onState = (listener) => stateEvents.addEventListener("change", listener);
 
 /** Call `listener` with the new and the previous state at every change, also a deferred one. @param {(now: State, before: State) => void} listener */
 export const onEveryState = (listener) => void stateListeners.push(listener);
@@ -88,7 +88,7 @@ export const urlNamesView = initialTab !== null;
 
 /** Return the view and depth that the page opens with. */
 export function initialView() {
-  const urlDepth = new URLSearchParams(location.search).get("depth"), storedDepth = readStoredDepth() === "full" ? "numbers" : readStoredDepth();
+  const urlDepth = new URLSearchParams(location.search).get("depth"), storedText = readStorage(STORAGE_KEY), storedDepth = storedText === "full" ? "numbers" : storedText;
   const depth = DEPTHS.includes(urlDepth) ? urlDepth : urlNamesView && storedDepth === "story" ? "numbers" : DEPTHS.includes(storedDepth) ? storedDepth : urlNamesView ? "numbers" : "story";
   if (depth !== "story") chosenDepth = depth;
   const view = initialTab ?? (depth === "story" ? STORY_TABS : FULL_TABS)[0];
@@ -96,9 +96,7 @@ export function initialView() {
 }
 
 /** @param {string} mode a depth */
-export function storeDepth(mode) {
-  try { localStorage.setItem(STORAGE_KEY, mode); } catch { /* without storage it is lost on reload */ }
-}
+export const storeDepth = (mode) => writeStorage(STORAGE_KEY, mode);
 
 /** Set the attributes and classes by which the style sheet follows the depth, the view, and a typed prompt that has not run. */
 export function applyDepth() {
@@ -119,10 +117,6 @@ export function applyDepth() {
     if (now.depth !== "story") chosenDepth = now.depth;
     showDepth(now.view, now.depth);
   });
-}
-
-function readStoredDepth() {
-  try { return localStorage.getItem(STORAGE_KEY); } catch { return null; } // some frames have no storage
 }
 
 // Aligned tokens of two runs. The state names tokens of A; figures of B show the aligned ones.

@@ -3,7 +3,7 @@
 import { requestUpdate, requestView } from "./page_actions.js";
 import { RefusedError } from "./server_connection.js";
 import { scrollToFigure } from "./widget_contents.js";
-import { button, find, make, setText } from "./dom.js";
+import { button, find, make, readStoredObject, setText, writeStorage } from "./dom.js";
 import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, sendReply as replyOpenly, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
 import { gradioEvents, onEveryState, depthOfView, setState, state } from "./page_state.js";
@@ -113,15 +113,8 @@ export function joinUrl(code, address) {
 }
 
 /** @returns {Partial<Room>} */
-function storedRoom() {
-  try { return JSON.parse(sessionStorage.getItem(ROOM_STORAGE_KEY)) ?? {}; } catch { return {}; } // some frames have no storage
-}
-function storeRoom() {
-  try {
-    if (!room) return sessionStorage.removeItem(ROOM_STORAGE_KEY);
-    sessionStorage.setItem(ROOM_STORAGE_KEY, JSON.stringify(Object.fromEntries(STORED_FIELDS.map((name) => [name, room[name]]))));
-  } catch { /* without storage it is lost on reload */ }
-}
+const storedRoom = () => readStoredObject(ROOM_STORAGE_KEY, "sessionStorage") ?? {};
+const storeRoom = () => writeStorage(ROOM_STORAGE_KEY, room && Object.fromEntries(STORED_FIELDS.map((name) => [name, room[name]])), "sessionStorage");
 
 /** @param {Partial<Room> & { code: string }} fields */
 function enterRoomAs(fields) {

@@ -3,37 +3,19 @@
 export type Theme = { sequential: string[]; diverging: string[]; template: any };
 export const THEMES: { light: Theme; dark: Theme };
 export const ADDRESS_DEFAULTS: Record<string, string | number>;
-export const ADVICE: string;
 export const ABOUT: string[];
-export const CHOOSERS: string;
 export const COMPARING: string[];
 /** A step of the story -> the views that tell more of it. */
 export const DEEPER_VIEWS: Record<string, string[]>;
-export const EFFECT: string;
-export const QUESTION: string;
 export const END_OF_TEXT_TOKENS: string[];
-export const FORMULA: string;
-export const IN_FULL: string;
 export const FULL_TABS: string[];
 /** Whether figures are drawn by Plotly, which the page without a server lacks. */
 export const PLOTLY_URL: string;
-export const HEADING: string;
-export const OF_B: string;
-export const LESSON: string;
-export const MARK: string;
-export const NEXT_TOKEN: string;
-export const PROBLEM: string;
 export const SELECTABLE: string[];
-export const SERIES: string;
 export const SIMPLE_TABS: string[];
 export const STORY_TABS: string[];
-export const STAND_INS: string;
-export const TAB: string;
-export const VIEW: string;
 export const LANGUAGES: Record<string, string>;
-export const WHAT_IFS: string;
 export const WHOLE: string[];
-export const WHY: string;
 
 /** The page for scripts (page.js). */
 type Explorer = {

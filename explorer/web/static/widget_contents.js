@@ -5,7 +5,6 @@ import { requestUpdate, requestDerivation } from "./page_actions.js";
 import { callServer, RefusedError, clientId } from "./server_connection.js";
 import { button, countDraw, find, findAll, setHidden, make, setText, span } from "./dom.js";
 import { _ } from "./translations.js";
-import { ADVICE, FORMULA, HEADING, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
 import { onState, setState, state } from "./page_state.js";
 
 // A request marks the figures that it updates as stale until a response redraws them. The mark is delayed, since dimming
@@ -27,10 +26,10 @@ const UNDRAWN_BLOCKS = "#view > :not([hidden]) .panels > .block:not([data-drawn]
  * @param {string} view the open tab
  */
 export function staleSelectors(scope, view) {
-  const figures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
-  const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [figures, ...rest, `#${ADVICE}`];
-  const updated = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[scope];
-  return [`#${NEXT_TOKEN}`, ...updated];
+  const figures = `#${view}-tab .panels > [id^="${view}-"]`;
+  const rest = [`#${view}-formula`, "#why-token", "#stand-ins"], all = [figures, ...rest, "#advice"];
+  const updated = { tune: [], token: [...all, `#${view}-what-ifs`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[scope];
+  return ["#next-token", ...updated];
 }
 
 /** Count a request. Return a function that marks the blocks that it updates as stale. @returns {() => void} */
@@ -88,8 +87,8 @@ const contents = {}, receivers = {};
 export async function setContent(id, content, number) {
   contents[id] = content;
   if (!receivers[id] || await showContent(id)) markFresh(document.getElementById(id), number);
-  if (id === NEXT_TOKEN) for (const block of staleBlocks) // opened words about another token would stand beside its bars
-    if ([WHY, STAND_INS].includes(block.id) && contents[block.id]?.length && +block.dataset.oldSince <= number) block.classList.add("stale");
+  if (id === "next-token") for (const block of staleBlocks) // opened words about another token would stand beside its bars
+    if (["why-token", "stand-ins"].includes(block.id) && contents[block.id]?.length && +block.dataset.oldSince <= number) block.classList.add("stale");
 }
 
 async function showContent(id) {
@@ -132,7 +131,7 @@ export const widgetBlock = (element) => element.closest("[data-widget]");
  */
 export function reportFailure(error, message = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.")) {
   console.error(error);
-  setContent(PROBLEM, message);
+  setContent("problem", message);
 }
 
 // Figures are drawn from the top of the page to the bottom. A frame draws as many visible figures as its budget allows, or
@@ -237,7 +236,7 @@ function areaInSight(element) {
 /** Return the element id of the figure most in sight; of the last clicked one if nearly all of it is. */
 export function currentFigure() {
   const visible = visibleFigures(), clicked = document.getElementById(lastFigure), areas = visible.map(areaInSight);
-  const isHere = clicked && (visible.includes(clicked) || (lastFigure === NEXT_TOKEN && lastView === state.view));
+  const isHere = clicked && (visible.includes(clicked) || (lastFigure === "next-token" && lastView === state.view));
   if (isHere && areaInSight(clicked) > IN_SIGHT_SHARE * clicked.offsetWidth * clicked.offsetHeight) return lastFigure;
   return visible[areas.indexOf(Math.max(...areas))]?.id ?? "";
 }
@@ -302,7 +301,7 @@ function makeJobStatus(element) {
     if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => { endedJobs.add(job.name); cancelJob(job.name); }));
   }
 
-  onState(element, () => { if (job && view !== state.view) stopWaiting(); }); // the view is closed
+  onState(() => { if (job && view !== state.view) stopWaiting(); }); // the view is closed
   function stopWaiting() {
     const listeners = progressListeners.get(job.name);
     listeners?.delete(show);
@@ -419,13 +418,13 @@ export function showEvidence(element) {
     mark.dataset.state = verification?.state ?? "";
     setText(mark, verification?.words ?? ""); // an unchanged text keeps its marked glossary terms
     mark.title = [verification?.words, verification?.details].filter(Boolean).join(" · ");
-  }, MARK);
+  }, "-mark");
   const heading = find(element, "h2");
-  if (heading) onContent(element, (title) => setText(find(heading, ".unfold") ?? heading, title), HEADING);
+  if (heading) onContent(element, (title) => setText(find(heading, ".unfold") ?? heading, title), "-heading");
   const isCurrent = () => derivedState && Object.keys({ ...derivedState, ...state }).every((name) => UNRELATED_FIELDS.includes(name) || derivedState[name] === state[name]);
   /** @param {boolean} isOpen */
   const setOpen = (isOpen) => { words.hidden = firstLine.hidden = !isOpen; };
-  onState(element, () => { if (!isCurrent()) setOpen(false); });
+  onState(() => { if (!isCurrent()) setOpen(false); });
   new IntersectionObserver(([{ isIntersecting }]) => { firstLine.classList.toggle("needless", isIntersecting); }).observe(words); // itself in sight
   /** @param {PointAction} action */
   function makeActionButton({ label, act }) {

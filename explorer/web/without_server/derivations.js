@@ -135,8 +135,10 @@ export async function deriveElement(context, name, ...index) {
   return { name: `${name}[${index.join(", ")}]`, location: describeElement(context, name, index), value, working, kind: "captured", words: await elementSentence(context, name, index, value), source: formula.source };
 }
 
+/** Return the name of a run's model, without the training step. @param {Pick<ViewContext, "state">} context */
+export const modelName = ({ state: { checkpoint } }) => checkpoint.split("/")[0];
 /** Return the formulas of the model's values, which all training steps share. @param {ViewContext} context */
-export const modelFormulas = ({ state: { checkpoint } }) => FORMULAS[checkpoint.split("/")[0]];
+export const modelFormulas = (context) => FORMULAS[modelName(context)];
 
 /** Return the last part of a name; the last two for an output. @param {string} name */
 const shortName = (name) => name.split(".").slice(name.endsWith(".out") ? -2 : -1).join(".");

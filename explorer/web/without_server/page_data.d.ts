@@ -9,7 +9,7 @@ export const MARKUP: Record<string, string>;
 /** View that this page draws -> its description, the fields of its lists, and its panels. */
 export const VIEWS: Record<string, { description: string, controls: string[], panels: Panel[] }>;
 /** A figure: its title, or that of what is chosen, and kind, how its mark is made, and the captured value of a cell, where that is declared. */
-export type Panel = { name: string, width: "half" | "whole", title: string, heading: string, kind: string, height: number, verify?: { kind: "captured" | "derived", names: string[], against?: string }, inspect?: { template: string, axes: string[] } };
+export type Panel = { name: string, width: "half" | "whole", title: string, heading: string, kind: string, height: number, verify?: { kind: "captured" | "derived", names: Record<string, string[]>, against?: string }, inspect?: { template: string, axes: string[] } };
 /** Element id -> the declaration of its figure (explorer/views/figure_template.py). */
 export const FIGURES: Record<string, { alt: any, traces: any[], layout: any }>;
 /** Field of the selection -> the title of its list and, where they are always the same, its options. */

@@ -10,9 +10,8 @@ import positions from "./views/positions.js";
 import prediction, { attribution } from "./views/prediction.js";
 import residual from "./views/residual.js";
 import tokens from "./views/tokens.js";
-import { HEADING, MARK } from "../static/shared_constants.js";
 import { logitLabel, contrastOptions, nextTokenOptions, wholeModelNumbers } from "./whole_model.js";
-import { readValue, modelFormulas } from "./derivations.js";
+import { readValue, modelFormulas, modelName } from "./derivations.js";
 import { compareValues } from "./analysis.js";
 
 /** Input of a view's figures: the run, the selection in it, and functions that call the worker.
@@ -35,9 +34,9 @@ export async function* packView(name, context) {
   const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
   yield {
     [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(context) : lookUpMessage(description), [`${name}-formula`]: await formula(context), [`${name}-choosers`]: packDropdowns(name, context), [`${name}-what-ifs`]: packInterventionControls(name, context),
-    ...Object.fromEntries(allPanels.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", MARK].map((suffix) => [`${name}-${panel.name}${suffix}`, null]))),
+    ...Object.fromEntries(allPanels.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", "-mark"].map((suffix) => [`${name}-${panel.name}${suffix}`, null]))),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
-    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}${HEADING}`, folded.includes(`${name}-${panel.name}`) ? lookUpMessage(panel.title) : formatHeading(panel, context)])),
+    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}-heading`, folded.includes(`${name}-${panel.name}`) ? lookUpMessage(panel.title) : formatHeading(panel, context)])),
   };
   for (const panel of panels) {
     const id = `${name}-${panel.name}`;
@@ -123,11 +122,11 @@ function factorIn(edits, index) {
 
 const MAX_NAMED = 2; // failed checks that a message names
 
-/** Yield the verifications of figures. @param {string} view @param {{ name: string, verify?: Declared }[]} panels @param {ViewContext} context */
+/** Yield the verifications of figures. @param {string} view @param {Pick<import("./page_data.js").Panel, "name" | "verify">[]} panels @param {ViewContext} context */
 export async function* packMarks(view, panels, context) {
   for (const { name, verify } of panels) {
-    const declared = verify ?? SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
-    yield { [`${view}-${name}${MARK}`]: declared ? await verifyPanel(context, declared) : null };
+    const declared = verify ? { ...verify, names: verify.names[modelName(context)] } : SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
+    yield { [`${view}-${name}-mark`]: declared ? await verifyPanel(context, declared) : null };
   }
 }
 
@@ -228,21 +227,6 @@ const SPECIAL_DECLARATIONS = {
     if (pattern === "weight") return { kind: "captured", names: ["blocks.{layer}.attn.pattern"] };
     return { kind: "derived", names: pattern.startsWith("chosen") ? ["blocks.*.attn.pattern"] : ["blocks.{layer}.attn.pattern", ...(pattern === "moved" ? ["blocks.{layer}.attn.v"] : [])] };
   },
-  "attention-dimensions": ({ config }) => ({ kind: "derived", names: [...["q", "k"].map((vector) => `blocks.{layer}.attn.${vector}${config.position === "rope" ? "_rot" : ""}`), "blocks.{layer}.attn.scores"] }),
-  "feed_forward-strongest": activations, "feed_forward-curve": activations,
   "feed_forward-promoted": ({ config }) => ({ kind: "derived", names: ["blocks.{layer}.ffn.down_proj.weight", "lm_head.weight", "blocks.{layer}.ffn.hidden", "blocks.{layer}.ffn_norm", `blocks.${config.num_layers - 1}.resid_post`] }),
-  "residual-scales": norms, "residual-normalised": norms, "residual-gains": () => ({ kind: "learned", names: ["blocks.{layer}.attn_norm.weight", "blocks.{layer}.ffn_norm.weight"] }),
-  "residual-lengths": stages, "residual-similarity": stages, "residual-outliers": stages, "residual-norms": updates, "residual-directions": updates,
-  "prediction-lens": lens, "prediction-path": lens,
+  "residual-gains": () => ({ kind: "learned", names: ["blocks.{layer}.attn_norm.weight", "blocks.{layer}.ffn_norm.weight"] }),
 };
-
-/** @param {ViewContext} context @returns {Declared} */
-function activations({ config }) { return { kind: "captured", names: [...(config.ffn === "swiglu" ? ["gate_pre", "gate"] : []), "up", "hidden"].map((name) => `blocks.{layer}.ffn.${name}`) }; }
-/** @returns {Declared} */
-function stages() { return { kind: "derived", names: ["blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post"] }; }
-/** @returns {Declared} */
-function norms() { return { kind: "captured", names: ["resid_pre", "resid_mid", "attn_norm", "ffn_norm"].map((name) => `blocks.{layer}.${name}`) }; }
-/** @returns {Declared} */
-function updates() { return { kind: "derived", names: [...stages().names, "blocks.*.attn.out", "blocks.*.ffn.out"] }; }
-/** @returns {Declared} */
-function lens() { return { kind: "derived", names: [...stages().names, "logits"], against: "at the last depth against the captured logits" }; }

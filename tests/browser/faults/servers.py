@@ -26,13 +26,13 @@ Page(ModelLibrary("cpu"), "tiny").launch(server_port=port, quiet=True)
 # Slows token generation down, so that the process can be killed before it generated the last token.
 SLOW_GENERATION = """
 import time
-from explorer.web.actions import generation
-generate = generation.generate
+from explorer.web.actions import generation_actions
+generate = generation_actions.generate
 def generate_slowly(*args, **kwargs):
     for step in generate(*args, **kwargs):
         time.sleep(0.05)
         yield step
-generation.generate = generate_slowly
+generation_actions.generate = generate_slowly
 """
 SHARED = 'shared=sys.argv[sys.argv.index("--store") + 1]'
 SERVE_SLOWLY_AND_SHARE = SERVE.replace('"tiny")', f'"tiny", {SHARED})').replace("port =", f"{SLOW_GENERATION}port =")

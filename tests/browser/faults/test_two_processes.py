@@ -36,6 +36,7 @@ def test_pages_of_killed_process_move_to_other_process(open_unreliable_page, dep
     process = find_serving_process(deployment, person)
     person.tab("Residual stream")
     generate_tokens(person, 1)
+    prompt = person.prompt.input_value()
     person.prompt.fill("typed <b>meanwhile</b>")
     generated = person.state["generated"]
     process.kill()
@@ -44,6 +45,7 @@ def test_pages_of_killed_process_move_to_other_process(open_unreliable_page, dep
     person.wait_until("page.state.view === 'residual' && page.state.generated.length >= given", len(generated))
     assert person.state["generated"][: len(generated)] == generated
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
+    person.prompt.fill(prompt)  # else Generate would run the typed text first
     person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > given", len(person.state["generated"]))
     person.page.get_by_role("button", name="Stop").click()

@@ -14,13 +14,16 @@ from explorer.analysis.intervention_effects import (
     intervention_interaction,
     largest_score_change,
     log2_probability,
-    next_token_change,
     pattern_change,
-    relative_stream_change,
-    surprisal_change,
 )
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.residual import residual_stages
+from explorer.analysis.run_difference import (
+    next_token_probabilities,
+    probability_moved,
+    relative_stream_distance,
+    surprisal_difference,
+)
 from explorer.interventions import make_intervention, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
@@ -57,31 +60,19 @@ def test_largest_score_change_ignores_masked_keys(style):
 @each_style
 def test_total_variation_is_probability_gained(style):
     edited_trace = capture_edited_style(style)
-    change = next_token_change(with_unchanged(edited_trace), 7)
+    runs = with_unchanged(edited_trace)
     before, after = (softmax(run["logits"][7]) for run in (edited_trace.baseline, edited_trace))
-    assert_allclose(change.before, before, rtol=1e-4)
-    assert_allclose(change.after, after, rtol=1e-4)
+    for probabilities, expected in zip(next_token_probabilities(runs, 7), (after, before), strict=True):
+        assert_allclose(probabilities, expected, rtol=1e-4)
     won = (after - before).clip(0).sum()
-    assert change.total_variation == pytest.approx(won, rel=1e-3)
-    assert change.total_variation == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
-
-
-@each_style
-def test_top_tokens_are_likeliest_in_either_run(style):
-    edited_trace = capture_edited_style(style)
-    change = next_token_change(with_unchanged(edited_trace), 11)
-    top = change.top(5)
-    assert {int(change.before.argmax()), int(change.after.argmax())} <= set(top)
-    others = np.setdiff1d(np.arange(len(change.before)), top)
-    either = np.maximum(change.before, change.after)
-    assert either[others].max() <= either[top].min()
-    assert (np.diff(either[top]) <= 0).all()
+    assert probability_moved(runs, 7) == pytest.approx(won, rel=1e-3)
+    assert probability_moved(runs, 7) == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
 
 
 @each_style
 def test_surprisal_change_is_log_ratio_of_probabilities(style):
     edited_trace = capture_edited_style(style)
-    change = surprisal_change(with_unchanged(edited_trace))
+    change = surprisal_difference(with_unchanged(edited_trace))
     assert np.isnan(change[0])
     for position in range(1, 12):
         before, after = (
@@ -94,7 +85,7 @@ def test_surprisal_change_is_log_ratio_of_probabilities(style):
 @each_style
 def test_relative_stream_change_matches_norms(style):
     edited_trace = capture_edited_style(style)
-    change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), residual_stages(edited_trace)
+    change, tapped_stages = relative_stream_distance(with_unchanged(edited_trace)), residual_stages(edited_trace)
     assert change.shape == (len(tapped_stages), 12)
     for row, stage in enumerate(tapped_stages):
         before, after = (run[stage.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
@@ -105,7 +96,7 @@ def test_relative_stream_change_matches_norms(style):
 def test_ablated_head_changes_nothing_before_it(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
-    distances, heads = relative_stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
+    distances, heads = relative_stream_distance(with_unchanged(changed)), attention_shift(with_unchanged(changed))
     before = [stage.layer == 0 for stage in residual_stages(changed)]
     assert not distances[before].any() and distances[np.logical_not(before)].all()
     assert not heads.any()  # the last layer's patterns are computed before its head outputs

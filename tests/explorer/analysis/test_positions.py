@@ -37,7 +37,7 @@ def additive_trace(capture_trace, request):
 
 
 def test_sinusoidal_embeddings_match_model():
-    added = SinusoidalPositionalEmbedding(50, 16)(torch.arange(50)).numpy()
+    added = SinusoidalPositionalEmbedding(16)(torch.arange(50)).numpy()
     assert_allclose(sinusoidal_embeddings(np.arange(50), 16), added, atol=1e-6)
 
 

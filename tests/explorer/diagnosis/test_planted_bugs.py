@@ -1,6 +1,7 @@
 """Diagnosis of planted bugs: each is found at its tap and by its name, and nothing else is called a bug."""
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -148,11 +149,15 @@ def test_fix_that_breaks_other_value_is_rejected():
     lm = build_with_weights(ModelConfig.llama_style(**SIZES), weight_match)
     recorded = record_values(copy_module(model), weight_match, ids, lm.config.vocab_size)
     block = BlockSegment(lm.config, recorded, lm.state_dict(), 0, recorded.values["blocks.0.in"])
-    search = BugSearch(block, formulas(lm.config), None, None)
+    search = BugSearch(block, formulas(lm.config))
     assert search.differing_taps(search.formulas) == ["ffn.hidden"]
     correct = BUG_BY_NAME["gate_and_up_swapped"]
     harmful = KnownBug(
-        "harmful", "", "", correct.visible_at, lambda f, tap: correct.change(f, tap).replace(divisor=lambda config: 1.0)
+        "harmful",
+        "",
+        "",
+        correct.visible_at,
+        lambda f, tap: replace(correct.change(f, tap), divisor=lambda config: 1.0),
     )
     assert [
         hypothesis.bugs for hypothesis in search.iter_hypotheses([(correct,), (harmful,)], "ffn.hidden", ["ffn.hidden"])

@@ -21,8 +21,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.effects import norm_divisors_text
 from explorer.views.residual import VIEW
+from explorer.views.run_difference_figures import norm_divisors_text
 from tests.sample_models import CORE, capture_style, models
 from tests.subtest_loops import subtest_each
 

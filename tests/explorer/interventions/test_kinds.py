@@ -5,25 +5,21 @@ import numpy as np
 import explorer.interventions
 from explorer.explain.captured.formulas import recompute_with_interventions
 from explorer.interventions import KINDS, parse_interventions
-from explorer.interventions.intervention import InterventionEffect, InterventionHooks
+from explorer.interventions.intervention import Intervention
 from explorer.tracing.capture import capture
 
 NEGATION = """
-from explorer.interventions.intervention import Intervention, InterventionEffect, InterventionHooks
-
-
-class NegationHooks(InterventionHooks):
-    def hooks(self, lm, pass_context):
-        return [(lm.taps[self.intervention.tap], lambda module, inputs, output: -output)]
-
-
-class NegationEffect(InterventionEffect):
-    def recompute(self, trace, value, sizes):
-        return -value, sizes
+from explorer.interventions.intervention import Intervention
 
 
 class Negation(Intervention):
-    operation, order, hooks_class, effect_class = "negate", 75, NegationHooks, NegationEffect
+    operation, order = "negate", 75
+
+    def changed_value(self, value):
+        return -value
+
+    def recompute(self, trace, value, sizes):
+        return -value, sizes
 
     def describe_operation(self, config, text=None):
         return f"{self.tap} negated"
@@ -41,8 +37,9 @@ def test_kinds_act_in_order():
 
 def test_every_kind_has_hooks_and_exact_effect():
     """Kinds without an exact effect change how a value is computed, which the value's own formula recomputes."""
-    assert all(issubclass(kind.hooks_class, InterventionHooks) for kind in KINDS.values())
-    by_formula = {name for name, kind in KINDS.items() if kind.effect_class is InterventionEffect}
+    base = Intervention
+    assert all(kind.hooks != base.hooks or kind.changed_value != base.changed_value for kind in KINDS.values())
+    by_formula = {name for name, kind in KINDS.items() if kind.recompute == base.recompute}
     assert by_formula == {"shift", "base", "norm", "mask"}
 
 

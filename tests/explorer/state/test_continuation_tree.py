@@ -31,9 +31,7 @@ def test_branches_round_trip():
     assert parse_branches("") == ()
 
 
-@subtest_each(
-    "text", ["1.x", "~", "1~", "chance:1.2", "beam:beam:1", "-1", "1.2~" * 99 + "1", "<b>", 7, ["1"], {"a": 1}], ids=str
-)
+@subtest_each("text", ["1.x", "~", "1~", "chance:1.2", "beam:beam:1", "-1", "1.2~" * 99 + "1", "<b>"], ids=str)
 def test_invalid_branches_are_refused(text):
     with pytest.raises(ValueError, match=r"branch|token ids"):
         parse_branches(text)

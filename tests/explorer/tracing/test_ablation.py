@@ -1,7 +1,5 @@
 """Ablation effects equal those of separate runs with ablations."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -93,8 +91,7 @@ def test_only_small_models_are_ablated_within_a_request(tiny_lm, monkeypatch):
 
 def test_trace_caches_ablations(tiny_lm, monkeypatch):
     calls = []
-    module = import_module("explorer.tracing.capture")  # the package's attribute of that name is the function
-    monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or yield_one_piece())
+    monkeypatch.setattr("explorer.tracing.trace.ablate", lambda *args: calls.append(args) or yield_one_piece())
     trace = capture(tiny_lm, IDS)
     assert calls == []
     for token_id in (TOKEN, TOKEN, 5):

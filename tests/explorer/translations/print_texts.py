@@ -131,12 +131,8 @@ def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
 
 def error_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the messages of errors that requests can cause, and the notices."""
-    endpoints, api = (
-        BrowserEndpoints(page.actions.state_builder.runs),
-        PublicApi(page.actions.state_builder, page.checkpoint),
-    )
+    api = PublicApi(page.actions.state_builder, page.checkpoint)
     mistakes: list[Callable[[], Any]] = [
-        lambda: PageState.parse([]),
         lambda: PageState.parse({}),
         lambda: PageState.parse({"checkpoint": "a", "prompt": "1.b"}),
         lambda: PageState.parse({"checkpoint": "a", "edits": "embed*square"}),
@@ -146,11 +142,6 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: parse_page_request(b"{"),
         lambda: parse_page_request(b'{"about": "nothing", "state": {}}'),
         lambda: page.actions.apply({"kind": "nothing"}, {}),
-        lambda: endpoints.inspect({}, None, {}),
-        lambda: ClickedPoint.parse([]),
-        lambda: ClickedPoint.parse({}),
-        lambda: ClickedPoint.parse({"x": 1}),
-        lambda: ClickedPoint.parse({"x": 1, "y": "b"}),
         lambda: ClickedPoint(0.5, 0).column,
         lambda: ClickedPoint(0, 0).coordinate("layer"),
         lambda: get_element(np.zeros(3), 4),

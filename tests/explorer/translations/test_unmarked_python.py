@@ -4,7 +4,7 @@ from pathlib import Path
 
 from explorer.analysis.steering import PROMPT_LISTS
 from explorer.lessons.example_prompts import EXAMPLES, GUESS_EXAMPLES, PROMPT_PAIRS
-from explorer.web.key_value_stores import PUT_SCRIPT
+from explorer.web.key_value_stores import WRITE_SCRIPT
 from explorer.web.page import BAR_CSS
 from explorer.web.static_page import HTML
 from tests.subtest_loops import subtest_each
@@ -63,6 +63,16 @@ EXCEPTIONS = {
         ),
         "code",
     ),
+    "diagnosis/command_line.py": dict.fromkeys(
+        (
+            "JSON file: the module's weight names to ours",
+            "More on each: docs/your-module.md.",
+            "arguments of the module and of the reference",
+            "the module's vocabulary: a file, or its name",
+            "the module's weights: a file or folder",
+        ),
+        "told on the terminal",
+    ),
     "web/assets.py": {
         'dispatchEvent(new CustomEvent("explorer:missing", { detail: "{}" }))': "script",
         'import(new URL("{}", document.baseURI)).catch((error) => { {}; throw error; })': "script",
@@ -73,7 +83,6 @@ EXCEPTIONS = {
         "can't allocate memory": "as torch says it",
         "out of memory": "as torch says it",
     },
-    "web/rate_limits.py": {" (the last line of this client for now)": "log"},
     "web/middleware.py": {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
@@ -88,8 +97,7 @@ EXCEPTIONS = {
     },
     "web/page.py": {BAR_CSS: "style", "page.changeSettings({ {} }, true)": "script"},
     "web/key_value_stores.py": {
-        "this process": "for who looks after the server",
-        PUT_SCRIPT: "a script of Redis",
+        WRITE_SCRIPT: "a script of Redis",
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
     },
 }

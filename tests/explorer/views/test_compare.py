@@ -16,17 +16,14 @@ from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views.compare import (
-    VIEW,
-    comparison_sentence,
+from explorer.views.compare import VIEW, comparison_sentence, describe_differences, head_attention_difference_map
+from explorer.views.labels import format_heading, target_and_contrast
+from explorer.views.run_difference_figures import (
     contribution_difference_bars,
-    describe_differences,
-    head_attention_difference_map,
     next_token_comparison,
     residual_distance_map,
     surprisal_difference_bars,
 )
-from explorer.views.labels import format_heading, target_and_contrast
 from explorer.views.style import SELECTED, label
 from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
 from explorer.views.verification import Verification, worse_verification
@@ -69,7 +66,7 @@ def test_component_bars_give_both_contributions(style):
     (bars,) = contribution_difference_bars(comparison, SELECTION).data
     for difference, text in zip(bars.y, bars.hovertext, strict=True):
         value_a, value_b = (
-            float(value.replace("−", "-")) for value in re.search(r"(\S+) in A, (\S+) in B$", text).groups()
+            float(value.replace("−", "-")) for value in re.search(r"(\S+) \(A\), (\S+) \(B\)<br>", text).groups()
         )
         assert value_a - value_b == pytest.approx(difference, abs=0.01)
     assert np.abs(bars.y).max() > 0.1
@@ -118,11 +115,11 @@ def test_parts_that_a_patch_replaces_are_told():
     comparison = Comparison.from_traces(trace, patched)
     figure = contribution_difference_bars(comparison, SELECTION)
     (bars,) = figure.data
-    replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.hovertext]
+    replaced = [" (A), replaced by a change (B)<br>" in text for text in bars.hovertext]
     assert replaced == [True] * 3 + [False] * (len(replaced) - 3)
     note = figure.layout.annotations[0].text
     whole, *changes = note.split("<br>")  # in one line it was cut at the frame
-    assert changes == ["parts replaced in B by a change: 3", "bar “changes”: what the changes put in"]
+    assert changes == ["parts replaced by a change (B): 3", "bar “changes”: what the changes put in"]
     assert whole.startswith("of the whole logit: ") and figure.layout.margin.t == 76
     assert [float(text.replace("−", "-")) for text in bars.text] == pytest.approx(bars.y, abs=0.006)
     assert figure.layout.yaxis.range[0] < min(bars.y) - 0.1 * np.ptp(bars.y)  # else a number is on the bar's name
@@ -136,7 +133,7 @@ def test_parts_that_a_patch_replaces_are_told():
 def test_colour_bar_tells_where_colours_end(factor, monkeypatch):
     comparison = make_comparison("rope")
     largest = np.nanmax(relative_stream_distance(comparison))
-    monkeypatch.setattr("explorer.views.compare.MAX_RELATIVE_DISTANCE", factor * largest)
+    monkeypatch.setattr("explorer.views.run_difference_figures.MAX_RELATIVE_DISTANCE", factor * largest)
     (heatmap,) = residual_distance_map(comparison, 4).traces_and_layout[0]
     assert ("colours end at 1" in heatmap["colorbar"]["title"]["text"]) == (factor < 1)
 

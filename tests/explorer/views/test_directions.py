@@ -155,7 +155,7 @@ def test_continuations_with_and_without_interventions_are_shown(lms, trace, styl
 def test_sentence_names_depth_of_largest_cosine(trace):
     selection = Selection().replace(query=7, direction="unembed.17", layer=1)
     u = trace.weights["lm_head.weight"][17].astype(np.float64)
-    streams = [trace[name][7].astype(np.float64) for name in embed_and_block_output_taps(trace)]
+    streams = [trace[name][7].astype(np.float64) for name in embed_and_block_output_taps(trace.config)]
     cosines = np.array([x @ u / np.linalg.norm(x) / np.linalg.norm(u) for x in streams])
     depth = int(np.abs(cosines).argmax())
     words = VIEW.sentence(trace, selection)

@@ -6,29 +6,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.intervention_effects import (
-    ablation_effects,
-    attention_shift,
-    log2_probability,
-    relative_stream_change,
-)
+from explorer.analysis.intervention_effects import ablation_effects, attention_shift, log2_probability
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
+from explorer.analysis.run_difference import relative_stream_distance
 from explorer.explain.notation import format_number, format_percent
 from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
-from explorer.views.experiments.effects import (
-    attention_shift_map,
-    head_ablation_map,
-    residual_change_map,
-    sublayer_ablation_bars,
-    surprisal_change_bars,
-)
+from explorer.views.experiments.effects import attention_shift_map, head_ablation_map, sublayer_ablation_bars
+from explorer.views.run_difference_figures import residual_distance_map, surprisal_difference_bars
 from explorer.web.browser_api.open_view import OpenView
-from tests.sample_models import capture_edited_style
+from tests.sample_models import capture_edited_style, tokenizer
 from tests.subtest_loops import each_style
 
 with_unchanged = Comparison.with_unchanged
@@ -74,14 +65,13 @@ def test_ablated_heads_are_marked(rope_trace):
 def test_rounding_is_not_drawn_as_an_effect(lms, capture_trace):
     """With shifted positions, a model with RoPE computes the same values up to rounding."""
     trace = capture_trace("rope", 32)
-    changed = replace(
-        capture(lms["rope"], trace.token_ids, parse_interventions("rope.angles*shift*100")), baseline=trace
-    )
+    shift = parse_interventions("rope.angles*shift*100")
+    changed = replace(capture(lms["rope"], trace.token_ids, shift, tokenizer=tokenizer()), baseline=trace)
     runs = with_unchanged(changed)
     stream_change_map, elsewhere, bits = (
-        residual_change_map(runs),
+        residual_distance_map(runs, 3),
         attention_shift_map(runs),
-        surprisal_change_bars(runs),
+        surprisal_difference_bars(runs, 3),
     )
     for fig in (stream_change_map, elsewhere, bits):
         (annotation,) = fig.layout.annotations
@@ -133,19 +123,21 @@ def test_click_ablates_clicked_component(lms, style, trace):
 def test_change_maps_equal_computed_changes(style):
     edited_trace = capture_edited_style(style)
     runs = with_unchanged(edited_trace)
-    assert_allclose(residual_change_map(runs, 3).data[0].z, relative_stream_change(runs))
-    assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in residual_stages(edited_trace)]
+    assert_allclose(residual_distance_map(runs, 3).data[0].z, relative_stream_distance(runs))
+    assert list(residual_distance_map(runs, 3).data[0].y) == [stage.name for stage in residual_stages(edited_trace)]
     assert_allclose(attention_shift_map(runs).data[0].z, attention_shift(runs))
 
 
 @each_style
 def test_surprisal_bars_give_values_before_and_after(style):
     edited_trace = capture_edited_style(style)
-    (bars,) = surprisal_change_bars(with_unchanged(edited_trace), 3).data
+    (bars,) = surprisal_difference_bars(with_unchanged(edited_trace), 3).data
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
     for i in range(1, 12):
-        assert bars.text[i].endswith(f"{format_number(before[i])} → {format_number(after[i])} bits")
+        assert bars.text[i].endswith(
+            f": {format_number(after[i])} bits (changed), {format_number(before[i])} bits (unchanged)"
+        )
 
 
 @each_style

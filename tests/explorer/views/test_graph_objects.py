@@ -10,6 +10,7 @@ import pytest
 from plotly.io.json import to_json_plotly
 
 from explorer.views import graph_objects as go
+from explorer.views.style import column_line
 from tests.subtest_loops import subtest_each
 
 LINE = {"color": "#123456", "width": 2}
@@ -64,10 +65,6 @@ def test_values_are_encoded_like_plotly(name):
 
 
 MARKS = {
-    "horizontal line": lambda figure: figure.add_hline(3, line=LINE),
-    "vertical line": lambda figure: figure.add_vline(3, line=LINE),
-    "horizontal band": lambda figure: figure.add_hrect(1, 2, line=LINE),
-    "vertical band": lambda figure: figure.add_vrect(1, 2, line=LINE),
     "rectangle": lambda figure: figure.add_shape(type="rect", x0=0, x1=1, y0=2, y1=3, line=LINE),
     "annotations": lambda figure: figure.add_annotation(text="here", x=1, y=2, showarrow=False).add_annotation(
         text="there"
@@ -98,7 +95,7 @@ def test_figure_behaves_like_a_plotly_figure():
 def test_shapes_can_be_added_after_layout_updates():
     figure = go.Figure(go.Bar(y=[1]), {"meta": {"alt": ""}}, {})
     figure.update_layout(width=300)
-    figure.add_vline(1, line=LINE).add_annotation(text="here")
+    figure.add_shape(**column_line(1)).add_annotation(text="here")
     assert (
         figure.layout.width == 300 and figure.layout.shapes[0].x0 == 1 and figure.layout.annotations[0].text == "here"
     )

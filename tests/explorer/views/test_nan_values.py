@@ -12,8 +12,7 @@ from explorer.explain.derivation import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views import VIEWS, intervention_effects
-from explorer.views.experiments.effects import surprisal_change_bars
+from explorer.views import VIEWS, run_difference_figures
 from explorer.views.view import View
 from explorer.web.browser_api.page_contents import figure_payload
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
@@ -95,7 +94,9 @@ def test_nan_is_not_reported_as_unchanged():
     trace = capture_edited_style("rope")
     logits = trace["logits"].copy()
     logits[4] = np.nan
-    fig = surprisal_change_bars(with_unchanged(replace(trace, values=trace.values | {"logits": logits})), 3)
+    fig = run_difference_figures.surprisal_difference_bars(
+        with_unchanged(replace(trace, values=trace.values | {"logits": logits})), 3
+    )
     assert "nan" in fig.layout.meta["alt"] and not fig.layout.annotations
     pattern = np.full_like(trace["blocks.1.attn.pattern"][0], np.nan)
-    assert intervention_effects.unchanged_attention_reason(with_unchanged(trace), 1, 0, pattern) == ""
+    assert run_difference_figures.unchanged_attention_reason(with_unchanged(trace), 1, 0, pattern) == ""

@@ -124,7 +124,7 @@ def test_lens_and_trajectory_are_verified_once(rope_trace, monkeypatch):
         if panel.name in ("lens", "path")
     }
     assert len(marks) == len(worked_out) == 1
-    prediction.verify_lens(trace, Selection(query=QUERY - 1))
+    prediction.VERIFY_LENS(trace, Selection(query=QUERY - 1))
     assert len(worked_out) == 2
 
 

@@ -125,7 +125,7 @@ def test_difference_equals_separate_figures(name, style, kind):
     first, second = (panel.draw(*args) for args in runs)
     if isinstance(difference, FigurePlaceholder):
         assert difference.message
-        return check_placeholder(panel, first, second, draw_args(comparison)[0][1])
+        return check_placeholder(panel, first, second)
     if isinstance(first, HeadHeatmaps):
         partners = comparison.alignment.partners
         values_a, values_b, difference_values = (np.asarray(figure.values) for figure in (first, second, difference))
@@ -164,9 +164,9 @@ def test_difference_equals_separate_figures(name, style, kind):
     return None
 
 
-def check_placeholder(panel, first, second, selection):
+def check_placeholder(panel, first, second):
     """Check that a placeholder has a reason: the panel's own, or figures without common cells."""
-    if panel.no_difference_reason(selection):
+    if panel.no_difference_reason:
         return
     traces = [figure.traces_and_layout[0] for figure in (first, second)]
     if str(traces[0]) == str(traces[1]):  # both models belong to one training run
@@ -227,9 +227,8 @@ def check_shared_logarithms(figures, plot_traces):
 @subtest_each("style", CORE)
 def test_equal_runs_have_no_difference(style):
     comparison = Comparison.from_traces(run(style, "same"), run(style, "same"))
-    selection = draw_args(comparison)[0][1]
     for name, (_view, panel) in PANELS.items():
-        if panel.compared_run or not shows(name, comparison.trace) or panel.no_difference_reason(selection):
+        if panel.compared_run or not shows(name, comparison.trace) or panel.no_difference_reason:
             continue
         difference = draw_two_runs(panel, *draw_args(comparison), comparison, "difference")
         if isinstance(difference, HeadHeatmaps):

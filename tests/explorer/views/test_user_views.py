@@ -183,13 +183,14 @@ def fail(*arguments):
     raise ValueError("on purpose")
 
 FIELDS = (SelectionField("word", "", "word", options=fail),)
-PANEL = Panel("bars", "Bars", lambda trace, s: go.Figure(), condition=fail, verify=fail, inspect=fail)
-VIEW = View(name="mine", title="Mine", panels=(PANEL,), fields=FIELDS, formula=fail, condition=fail)
+PANEL = Panel("bars", "Bars", lambda trace, s: go.Figure(), condition=fail, heading=fail, verify=fail, inspect=fail)
+VIEW = View(name="mine", title="Mine", panels=(PANEL,), fields=FIELDS, formula=fail, sentence=fail, condition=fail)
 """
     )
     view, message = user_views("mine.py", source), "mine.py, line 5: ValueError: on purpose"
     page = open_view(view, rope_trace)
-    assert page.formula == page.draw(view.panels[0]).message == message
+    assert page.formula == page.sentence == page.draw(view.panels[0]).message == message
+    assert view.panels[0].heading(rope_trace, page.selection) == message
     assert (page.verify(view.panels[0]).state, page.verify(view.panels[0]).words) == ("off", message)
     assert page.choices[0].options == [("", message)]
     with pytest.raises(PointNotFoundError, match=message):

@@ -10,9 +10,11 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
+from explorer.web import rate_limits
 from explorer.web.actions.page_actions import PageUpdate
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.page import Page
+from explorer.web.rate_limits import MINUTE_S, SlidingWindowLimiter
 from explorer.web.user_messages import collect_notices
 from tests.deployment import RedisServer
 
@@ -53,6 +55,12 @@ def page_state(builder) -> PageState:
 def answer_every_token(monkeypatch):
     """Send an answer for every new token, however fast they are generated."""
     monkeypatch.setattr("explorer.web.actions.generation_actions.MIN_ANSWER_INTERVAL_S", 0)
+
+
+@pytest.fixture(autouse=True)
+def log_lines(monkeypatch):
+    """Count no log lines of other tests."""
+    monkeypatch.setattr(rate_limits, "log_lines", SlidingWindowLimiter(MINUTE_S))
 
 
 @pytest.fixture

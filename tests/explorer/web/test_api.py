@@ -80,7 +80,7 @@ def test_generate_returns_text_and_tokens(api, tiny_tokenizer):
 def test_generate_stops_at_end_of_text(api, library, tiny_tokenizer, monkeypatch):
     """An end-of-text token ends the list of tokens and is not part of the text."""
     likeliest = api.explore("the fox")["next_tokens"][0]["id"]
-    monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
+    monkeypatch.setattr(library.model("rope")[1], "eos_ids", (likeliest,))
     answer = api.generate("the fox", max_new_tokens=9, temperature=0)
     assert answer["text"] == ""
     assert [token["id"] for token in answer["tokens"]] == [likeliest]

@@ -7,7 +7,7 @@ from pathlib import Path
 from explorer.translations import ENGLISH, LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
-from explorer.web.shared_constants import ADVICE, js_constants
+from explorer.web.shared_constants import ABOUT, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)
 SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in assets.INLINE_FOLDER.iterdir())]
@@ -107,7 +107,7 @@ def test_url_of_static_files_depends_on_content(monkeypatch, tmp_path):
 
 def test_python_constants_are_exported():
     module = (assets.static_folder() / "static" / "shared_constants.js").read_text(encoding="utf-8")
-    assert f'export const ADVICE = "{ADVICE}";' in module
+    assert f"export const ABOUT = {json.dumps(ABOUT)};" in module
     declared = re.findall(
         r"export const (\w+):", (assets.WEB / "static" / "shared_constants.d.ts").read_text(encoding="utf-8")
     )

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError
+from explorer.web.key_value_stores import FaultTolerantStore, StoreError
 from explorer.web.public_api import health, resident_bytes
 
 
-class FullStore(MemoryStore):
+class FullStore:
     location = "somewhere"
 
     def put(self, key, value, seconds):

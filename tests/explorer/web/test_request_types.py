@@ -74,7 +74,12 @@ def test_gradio_request_is_not_an_argument():
         (["the fox asks"], "prompt must be text of at most 9 characters"),
         (["x", True], "heat must be a number"),
         (["x", 1, {"x": 1}], "at.y is missing"),
+        (["x", 1, {}], "at.x is missing"),
+        (["x", 1, {"x": True, "y": 1}], "at.x must be a number, got true"),
+        (["x", 1, {"x": 1, "y": "2"}], "at.y must be a number"),
         (["x", 1, {"x": 1, "y": float("nan")}], "at.y must be a finite number"),
+        (["x", 1, {"x": 1, "y": 1e300}], "at.y must be at most 1000000000"),
+        (["x", 1, {"x": 1, "y": 1, "customdata": [1]}], "at.customdata is unknown here"),
     ):
         with pytest.raises(UserError, match=sentence):
             types.check(values)

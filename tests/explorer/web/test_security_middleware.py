@@ -152,7 +152,7 @@ def test_request_without_length_is_cut_at_limit(pieces, status):
             pass
         await PlainTextResponse("read")(scope, receive, send)
 
-    middleware = SecurityMiddleware(reads_all, AllowedHosts(["*"]), most_bytes=10, health=dict)
+    middleware = SecurityMiddleware(reads_all, AllowedHosts(["*"]), most_bytes=10)
     scope = {"type": "http", "method": "POST", "path": "/a", "headers": [(b"host", b"localhost")], "query_string": b""}
     asyncio.run(middleware(scope, receive, send))
     assert sent[0]["status"] == status
@@ -179,7 +179,7 @@ def test_internal_error_is_reported_and_logged_once(caplog):
     async def breaks(scope, receive, send):
         raise KeyError("blocks.99")
 
-    start, body = asyncio.run(get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)))
+    start, body = asyncio.run(get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10)))
     name = re.search(rb"It was logged as ([0-9a-f]{8})", body["body"])[1].decode()
     assert start["status"] == 500 and b"blocks.99" not in body["body"]
     assert [record.getMessage() for record in caplog.records] == [f"{name}: KeyError"] and "blocks.99" in caplog.text
@@ -191,7 +191,7 @@ def test_failing_stream_is_closed(caplog):
         await send({"type": "http.response.body", "body": b"a", "more_body": True})
         raise KeyError("blocks.99")
 
-    sent = asyncio.run(get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)))
+    sent = asyncio.run(get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10)))
     assert [message.get("body") for message in sent] == [None, b"a", b""] and not sent[-1]["more_body"]
     assert len(caplog.records) == 1
 
@@ -202,14 +202,13 @@ def test_log_lines_of_client_are_limited(caplog):
         raise KeyError("blocks.99")
 
     async def ask() -> list[bytes]:
-        middleware = SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)
+        middleware = SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10)
         return [(await get_messages(middleware))[1]["body"] for _again in range(MAX_LINES_A_MINUTE + 30)]
 
     limit_logging()
     asyncio.run(ask())
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == MAX_LINES_A_MINUTE and {*lines[:-1]} == {"before it breaks"}
-    assert lines[-1] == "before it breaks (the last line of this client for now)"
+    assert len(lines) == MAX_LINES_A_MINUTE and lines.count("before it breaks") == MAX_LINES_A_MINUTE / 2
     logging.getLogger("explorer").warning("of no client")
     assert caplog.messages[-1] == "of no client"
 
@@ -219,7 +218,7 @@ def test_no_response_names_missing_log_line(caplog):
         raise KeyError("blocks.99")
 
     async def ask() -> list[bytes]:
-        gate = SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)
+        gate = SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10)
         return [(await get_messages(gate))[1]["body"].decode() for _again in range(MAX_LINES_A_MINUTE + 5)]
 
     limit_logging()
@@ -302,6 +301,6 @@ def test_cancelling_finished_event_succeeds(caplog):
         raise KeyError("an event")
 
     start, body = asyncio.run(
-        get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict), "/gradio_api/cancel")
+        get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10), "/gradio_api/cancel")
     )
     assert (start["status"], body["body"], caplog.text) == (200, b'{"success":true}', "")

@@ -6,21 +6,17 @@ import torch.nn.functional as F
 
 from model.layers.attention import (
     MultiHeadSelfAttention,
-    SeparateHeadsSelfAttention,
     additive_causal_mask,
     attention_pattern,
     attention_scores,
     causal_mask,
     fused_attention,
-    join_heads,
     padding_mask,
     scaled_dot_product_attention,
-    separate_heads,
     softcap,
     softmax,
 )
-from model.layers.basic_layers import LayerNorm
-from model.layers.positions import RotaryPositionalEmbedding
+from model.layers.positions import RotaryPositionalEmbedding, rotate_adjacent
 from tests.subtest_loops import subtest_each
 
 
@@ -193,56 +189,18 @@ def test_softmax_receives_capped_scores(watched):
     torch.testing.assert_close(attention.attend(q, k, v), scores.softmax(-1) @ v)
 
 
-@pytest.fixture
-def joint_attention():
-    """Attention with 3 heads of width 4 and patterns far from uniform."""
-    attention = MultiHeadSelfAttention(d_model=12, num_heads=3).eval()
-    for parameter in attention.parameters():
-        parameter.data *= 3
-    return attention
-
-
 @pytest.mark.parametrize("positions", [None, torch.arange(7), torch.tensor([[3, 1, 4, 1, 5, 9, 2], [6] * 7])], ids=str)
-def test_separate_heads_compute_same_function(joint_attention, positions):
-    separate, x = separate_heads(joint_attention), torch.randn(2, 7, 12)
-    rotation = None
-    if positions is not None:
-        rotation = RotaryPositionalEmbedding(10.0, 4, 10)(positions.expand(2, 7))
-    torch.testing.assert_close(separate(x, rotation), joint_attention(x, rotation), atol=1e-5, rtol=1e-5)
-    sizes = [sum(p.numel() for p in module.parameters()) for module in (separate, joint_attention)]
-    assert sizes[0] == sizes[1] == 4 * 12 * 12
-
-
-def test_separating_and_joining_heads_round_trips(joint_attention):
-    rejoined = join_heads(separate_heads(joint_attention)).state_dict()
-    assert rejoined.keys() == joint_attention.state_dict().keys()
-    assert all(torch.equal(rejoined[name], weight) for name, weight in joint_attention.state_dict().items())
-
-
-def test_joining_separately_initialised_heads_keeps_function():
-    separate, x = SeparateHeadsSelfAttention(12, 3), torch.randn(2, 7, 12)
-    torch.testing.assert_close(join_heads(separate)(x), separate(x), atol=1e-5, rtol=1e-5)
-
-
-def test_separate_heads_copy_weights(joint_attention):
-    separate, x = separate_heads(joint_attention), torch.randn(1, 4, 12)
-    before = separate(x)
-    joint_attention.v_proj.weight.data.zero_()
-    assert torch.equal(separate(x), before) and not torch.equal(joint_attention(x), before)
-
-
-@subtest_each(
-    ("settings", "message"),
-    [
-        ({"bias": True}, "without biases, norms and shared keys"),
-        ({"qkv_bias": True}, "without biases, norms and shared keys"),
-        ({"qk_norm": LayerNorm}, "without biases, norms and shared keys"),
-        ({"num_kv_heads": 1}, "without biases, norms and shared keys"),
-        ({"rope_layout": "half_split"}, "that rotates adjacent dimensions"),
-        ({"score_cap": 2.0}, "to all tokens, its scores divided by √d and not capped,"),
-    ],
-    ids=str,
-)
-def test_unsupported_attention_cannot_be_separated(settings, message):
-    with pytest.raises(ValueError, match=f"only attention {message} can be taken apart"):
-        separate_heads(MultiHeadSelfAttention(12, 3, **settings))
+def test_heads_are_separate_until_output_projection(positions):
+    attention, x = MultiHeadSelfAttention(d_model=12, num_heads=3).eval(), torch.randn(2, 7, 12)
+    for parameter in attention.parameters():
+        parameter.data *= 3  # patterns far from uniform
+    rotation = None if positions is None else RotaryPositionalEmbedding(10.0, 4)(positions.expand(2, 7))
+    outputs = []
+    for rows in torch.arange(12).chunk(3):  # of each projection, those of one head
+        q, k, v = (x @ proj.weight[rows].T for proj in (attention.q_proj, attention.k_proj, attention.v_proj))
+        if rotation is not None:
+            q, k = rotate_adjacent(q, *rotation), rotate_adjacent(k, *rotation)
+        scores = (q @ k.mT / 2).masked_fill(~torch.ones(7, 7).tril().bool(), -torch.inf)
+        outputs.append(scores.softmax(-1) @ v)
+    expected = torch.cat(outputs, dim=-1) @ attention.o_proj.weight.T
+    torch.testing.assert_close(attention(x, rotation), expected, atol=1e-5, rtol=1e-5)

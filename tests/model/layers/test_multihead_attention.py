@@ -103,7 +103,7 @@ def test_hook_on_scores_changes_later_values(attention):
 
 
 def rotation_cos_and_sin(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    return RotaryPositionalEmbedding(10.0, 4, 50)(positions)
+    return RotaryPositionalEmbedding(10.0, 4)(positions)
 
 
 @each_kind

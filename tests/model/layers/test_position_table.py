@@ -4,44 +4,46 @@ import torch
 from model.layers.positions import RotaryPositionalEmbedding, SinusoidalPositionalEmbedding
 from tests.subtest_loops import subtest_each
 
-CONTEXT = 512
-TABLES = {
-    "rope": lambda: RotaryPositionalEmbedding(10000.0, 32, CONTEXT),
-    "sinusoidal": lambda: SinusoidalPositionalEmbedding(CONTEXT, 32),
+POSITIONS = torch.arange(512)
+MODULES = {
+    "rope": lambda: RotaryPositionalEmbedding(10000.0, 32),
+    "sinusoidal": lambda: SinusoidalPositionalEmbedding(32),
 }
 
 
-@pytest.fixture(params=TABLES.values(), ids=TABLES.keys())
-def table(request):
+@pytest.fixture(params=MODULES.values(), ids=MODULES.keys())
+def module(request):
     return request.param()
 
 
+def position_rows(module) -> torch.Tensor:
+    """Return what a module computes of each position (C, …), RoPE's cosines and sines side by side."""
+    rows = module(POSITIONS)
+    return rows if isinstance(rows, torch.Tensor) else torch.cat(rows, dim=-1)
+
+
 @subtest_each("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_table_stays_float32_with_distinct_positions(table, dtype):
-    before = table.table.clone()
-    table.to(dtype)
-    assert table.table.dtype == torch.float32
-    assert torch.equal(table.table, before)
-    rows = table.table if not hasattr(table, "angles") else table.table.remainder(2 * torch.pi)
-    assert len(rows.unique(dim=0)) == CONTEXT
+def test_positions_stay_distinct_in_float32_whatever_the_weights_have(module, dtype):
+    before = position_rows(module)
+    after = position_rows(module.to(dtype))
+    assert after.dtype == torch.float32 and torch.equal(after, before)
+    assert len(after.unique(dim=0)) == len(POSITIONS)
 
 
-def test_bfloat16_table_would_confuse_positions(table):
-    """bfloat16 represents only 385 different values for the 512 angles of RoPE's first pair."""
-    if hasattr(table, "angles"):
-        assert len(table.table[:, 0].bfloat16().unique()) == 385
-    assert (table.table.bfloat16().float() - table.table).abs().max() > 1e-3
-
-
-def test_table_moves_with_module_and_is_restored(table):
-    before = table.table.clone()
-    table.to("meta")
-    assert table.table.device.type == "meta"
-    assert torch.equal(table.to_empty(device="cpu").table, before)
-
-
-def test_table_on_meta_device_takes_no_memory():
+def test_model_built_without_memory_computes_positions(module):
+    expected = position_rows(module)
     with torch.device("meta"):
-        for table in (RotaryPositionalEmbedding(10000.0, 32, 10**12), SinusoidalPositionalEmbedding(10**12, 32)):
-            assert table.table.device.type == "meta"
-            assert len(table.table) == 10**12
+        other = (
+            RotaryPositionalEmbedding(10000.0, 32) if hasattr(module, "angles") else SinusoidalPositionalEmbedding(32)
+        )
+    assert torch.equal(position_rows(other), expected)
+
+
+def test_angles_of_far_positions_are_exact():
+    """In float32 the last of the angles would be off by up to 0.004."""
+    rope, angles = RotaryPositionalEmbedding(10000.0, 32), []
+    rope.angles.register_forward_hook(lambda tap, inputs, output: angles.append(output))
+    rope(torch.tensor([99_999]))
+    assert angles[0].dtype == torch.float32
+    expected = torch.tensor([99_999 * 10000 ** (-i / 16) for i in range(16)], dtype=torch.float64)
+    assert torch.equal(angles[0][0], expected.float())

@@ -8,7 +8,7 @@ THETA, D_HEAD, CONTEXT = 10000.0, 8, 64
 
 @pytest.fixture
 def rope():
-    return RotaryPositionalEmbedding(THETA, D_HEAD, CONTEXT)
+    return RotaryPositionalEmbedding(THETA, D_HEAD)
 
 
 def apply_rope(rope, x, position: int, rotate=rotate_adjacent):
@@ -81,10 +81,10 @@ def test_positions_may_have_batch_axis(rope):
 
 def test_odd_head_width_is_refused():
     with pytest.raises(ValueError, match="d_head must be even, got 7"):
-        RotaryPositionalEmbedding(THETA, 7, CONTEXT)
+        RotaryPositionalEmbedding(THETA, 7)
 
 
-def test_rope_table_is_not_in_state_dict(rope):
+def test_rope_has_no_weights(rope):
     assert dict(rope.state_dict()) == {}
 
 

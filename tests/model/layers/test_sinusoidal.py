@@ -10,7 +10,7 @@ D_MODEL, CONTEXT = 12, 600
 
 @pytest.fixture
 def positions():
-    return SinusoidalPositionalEmbedding(CONTEXT, D_MODEL)
+    return SinusoidalPositionalEmbedding(D_MODEL)
 
 
 @pytest.mark.parametrize("m", [0, 1, 7, 599])
@@ -37,7 +37,7 @@ def test_positions_may_have_batch_axis_and_any_order(positions):
 
 def test_odd_width_is_refused():
     with pytest.raises(ValueError, match="d_model must be even, got 7"):
-        SinusoidalPositionalEmbedding(CONTEXT, 7)
+        SinusoidalPositionalEmbedding(7)
 
 
 def test_sinusoidal_table_is_not_in_state_dict(positions):

@@ -151,7 +151,7 @@ def write_gguf(
         quantized = weight.ndim == 2 and kind != gguf.GGMLQuantizationType.F32
         data = quantize(weight, kind) if quantized else weight
         writer.add_tensor(name, data, raw_dtype=kind if quantized else None)
-        is_read = kind.name != "IQ4_XS"
+        is_read = kind.name != "Q8_K"
         stored[name] = gguf.dequantize(data, kind) if quantized and is_read else weight
     rope = getattr(model.config, "rope_parameters", None) or {}
     rope = rope.get("full_attention", rope)
@@ -168,17 +168,19 @@ def write_gguf(
     return stored
 
 
-K_SCALES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}  # bytes of a block where a float16 begins
+# Types that the package does not write, and bytes of a block where a float16 begins.
+SCALES = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "Q8_K": ()}
+SCALES |= {"IQ2_XXS": (0,), "IQ4_XS": (0,)}
 
 
 def quantize(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
     """Return a matrix as blocks of a type; random blocks for types that the package can read but not write."""
-    if kind.name not in (*K_SCALES, "IQ4_XS"):
+    if kind.name not in SCALES:
         return gguf.quantize(weight, kind)
     block_size, block_bytes = gguf.GGML_QUANT_SIZES[kind]
     rng = np.random.default_rng(weight.shape[0])
     blocks = rng.integers(0, 256, (weight.shape[0], weight.shape[1] // block_size, block_bytes), dtype=np.uint8)
-    for start in K_SCALES.get(kind.name, ()):
+    for start in SCALES[kind.name]:
         scales = rng.uniform(1e-5, 1e-4, (*blocks.shape[:2], 1)).astype(np.float16)
         blocks[..., start : start + 2] = scales.view(np.uint8)
     return blocks.reshape(weight.shape[0], -1)

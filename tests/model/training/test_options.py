@@ -6,7 +6,7 @@ import pytest
 
 from model.config import ModelConfig
 from model.layers.positions import RopeScaling
-from model.training.options import MODEL_HELP, TrainingOptions, parse_options
+from model.training.options import MODEL_OPTIONS, OPTIONS, TrainingOptions, parse_options
 from tests.subtest_loops import subtest_each
 
 REQUIRED_ARGUMENTS = ["--train", "a.txt", "--validation", "b.txt", "--out", "name"]
@@ -115,11 +115,10 @@ def test_help_explains_every_flag(capsys):
     with pytest.raises(SystemExit, match="0"):
         parse_options(["--help"])
     text = " ".join(capsys.readouterr().out.split())
-    explained = {f.name: f.metadata["help"] for f in fields(TrainingOptions) if f.name != "model"} | MODEL_HELP
-    for name, help in explained.items():
+    for name, field in (OPTIONS | MODEL_OPTIONS).items():
         assert "--" + name.replace("_", "-") in text
-        assert help[:20] in text
+        assert field.metadata["help"][:20] in text
 
 
 def test_every_model_setting_except_vocab_size_has_flag():
-    assert {f.name for f in fields(ModelConfig)} - {"vocab_size"} == MODEL_HELP.keys()
+    assert {f.name for f in fields(ModelConfig)} - {"vocab_size"} == MODEL_OPTIONS.keys()

@@ -298,8 +298,8 @@ export function figure(element) {
     const { width, height } = plot._fullLayout ?? {};
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
-  onThemeChange(element, draw);
-  onState(element, () => { if (settingLine && (state[settingLine.setting] !== settingLine.at || state.top_k !== settingLine.top_k)) draw(); });
+  onThemeChange(draw);
+  onState(() => { if (settingLine && (state[settingLine.setting] !== settingLine.at || state.top_k !== settingLine.top_k)) draw(); });
   onFigureContent(element, plot, (content) => {
     value = content;
     if (value && !drawnKey.length) markLegend({ data: JSON.parse(value[0]), layout: JSON.parse(value[1]) }); // before Plotly is loaded
@@ -430,8 +430,8 @@ export function headGrid(element) {
     },
   });
   markSidewaysScroll(grid, grid);
-  onState(element, markHeads);
-  onThemeChange(element, paint);
+  onState(markHeads);
+  onThemeChange(paint);
   onFigureContent(element, grid, load);
 }
 
@@ -568,7 +568,7 @@ export function headTable(element) {
       if (to.row && to.row !== from.row) selectRow(sortedRows[to.row - 1]);
     },
   });
-  onState(element, markRows);
+  onState(markRows);
   onFigureContent(element, box, load);
 }
 

@@ -2,7 +2,7 @@
 // The map of the model's parts as SVG, each part a button for pointer and keyboard.
 import { select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { colourAt, centre, parseHexColour, countDraw, DIRECTIONS, find, setHidden, readableTextColour, listenWhileConnected, make, makeSvg, resizeChildren, nearestInDirection, onThemeChange, setText, set, markSidewaysScroll, currentTheme } from "../../static/dom.js";
+import { colourAt, centre, parseHexColour, countDraw, DIRECTIONS, find, setHidden, readableTextColour, make, makeSvg, resizeChildren, nearestInDirection, onThemeChange, setText, set, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
 
@@ -279,8 +279,8 @@ export function modelMap(element) {
   });
 
   markSidewaysScroll(figure, sheet);
-  onState(element, markSelection);
-  onThemeChange(element, paint);
-  listenWhileConnected(element, isPhone, "change", draw);
+  onState(markSelection);
+  onThemeChange(paint);
+  isPhone.addEventListener("change", draw);
   onFigureContent(element, figure, (content) => { mapContent = content; return queueDraw(element, draw); });
 }

@@ -3,7 +3,7 @@
 // of the selected token runs through the blocks, and a curve is what one head adds to it from an earlier token.
 import { interventions, makeHeadSwitch, select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, DIRECTIONS, find, setHidden, isKeyForFocus, listenWhileConnected, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
+import { button, countDraw, DIRECTIONS, find, setHidden, isKeyForFocus, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
@@ -593,8 +593,8 @@ export function wholeModel(element) {
 
   showEvidence(element);
   new ResizeObserver(() => { if (model && drawing.clientWidth && (drawing.clientWidth !== layout?.width || (element.closest(".presented") && drawing.clientHeight !== layout.height))) move(); }).observe(drawing);
-  listenWhileConnected(element, window, "resize", move);
-  onState(element, update);
-  onThemeChange(element, () => { if (model) drawLines(), draw(); });
+  window.addEventListener("resize", move);
+  onState(update);
+  onThemeChange(() => { if (model) drawLines(), draw(); });
   onFigureContent(element, drawing, (content) => queueDraw(element, () => show(content)));
 }

@@ -7,7 +7,6 @@ import { button, find, findAll, setHidden, make, setText, span, toggleFold, coun
 import { makeLink, storeUndoStates, writeUrl } from "../../static/history.js";
 import { _, language, storeLanguage } from "../../static/translations.js";
 import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
-import { IN_FULL } from "../../static/shared_constants.js";
 import { explainTerms } from "../../static/glossary_terms.js";
 
 /** The menu of models. @param {HTMLElement} element */
@@ -31,7 +30,7 @@ export function picker(element) {
     }
     changeModel(models.find(([name]) => name === list.value)[1]);
   });
-  onState(element, update);
+  onState(update);
   onContent(element, (content) => { models = content; update(); });
   update();
 }
@@ -57,7 +56,7 @@ export function modeSwitch(element) {
     }
   }
 
-  onState(element, update);
+  onState(update);
   update();
 }
 
@@ -142,7 +141,7 @@ export function words(element) {
 
 /** The end of a story step: the next step, and a link to the view with the numbers. @param {HTMLElement} element */
 export function numbersViewLink(element) {
-  const line = find(element, ".in-full"), view = widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length), next = nextStepButton(view);
+  const line = find(element, ".in-full"), view = widgetBlock(element).id.slice(0, -"-in-full".length), next = nextStepButton(view);
   line.replaceChildren(next);
   onContent(element, (content) => {
     numbersLooks.set(view, content?.look ?? {});

@@ -19,7 +19,7 @@ import { modelName, depthOfView, state } from "../../static/page_state.js";
  * @property {boolean} [isToken] whether the name is a token's text
  */
 /** @typedef {{ item: Item, score: number }} ScoredItem */
-/** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string, string[]][], choices: [string, string, string, [any, string][]][] }> }} Index */
+/** @typedef {{ layers: number, heads: number, neurons: number, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string, string[]][], choices: [string, string, string, [any, string][]][] }> }} Index */
 
 const MAX_RESULTS = 8, MAX_RESULTS_PER_KIND = 4, MAX_TOKENS = 3;
 const VIEW_BONUS = 6, ALIAS_COST = 5; // a view, a figure or its option ranks above a term of the same name
@@ -176,14 +176,13 @@ function listItems(index) {
 const ABLATION_PATTERN = /^\s*(?:ablate|switch off|turn off)\b|\boff\s*$/i;
 
 /** Return the items that a query names by numbers. @param {string} query @param {Index} index @returns {Item[]} */
-function numberedItems(query, { layers, heads, neurons, vocabulary }) {
+function numberedItems(query, { layers, heads, neurons }) {
   const words = { layer: [_("layer")], head: [_("head")], neuron: [_("neuron")], position: [_("position")] };
   const chips = findAll(document, "#strip .chip");
   const hook = readHook(query);
   if (hook && hook.layer < layers) return [makeItem(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => select(hook), query.trim())];
   const target = query.replace(ABLATION_PATTERN, ""), isAblation = target !== query; // "ablate 4.4"
   return readNumbers(target, words).flatMap(({ kind, layer = state.layer, index }) => {
-    if (kind === "token") return vocabulary && index < vocabulary.length ? [tokenItem(index, vocabulary[index])] : [];
     if (kind === "position") return index < chips.length ? [positionItems()[index]] : [];
     if (isAblation) return kind === "head" && layer < layers && index < heads ? [ablationItem(layer, index)] : [];
     if (layer >= layers || (kind === "head" && index >= heads) || (kind === "neuron" && index >= neurons)) return [];
@@ -223,12 +222,10 @@ function bestMatches(typed, items, otherMatches) {
   }).slice(0, MAX_RESULTS).map(({ item }) => item);
 }
 
-// The index is requested once per model. A large vocabulary stays on the server, which searches it.
+// The index is requested once per model. The vocabulary stays on the server, which searches it.
 
 /** @type {{ model: string, index: Promise<Index> } | null} */
 let indexRequest = null;
-/** @type {WeakMap<Index, string[]>} */
-const lowerCaseVocabularies = new WeakMap();
 
 function fetchIndex() {
   const model = modelName(state.checkpoint);
@@ -238,16 +235,6 @@ function fetchIndex() {
     index.catch(() => { indexRequest = null; });
   }
   return indexRequest.index;
-}
-
-/** @param {string} typed @param {Index} index @returns {ScoredItem[]} */
-function findInVocabulary(typed, index) {
-  const query = tokenQuery(typed);
-  if (!index.vocabulary || !query.text) return [];
-  if (!lowerCaseVocabularies.has(index)) lowerCaseVocabularies.set(index, index.vocabulary.map((token) => token.toLowerCase()));
-  const text = query.text.replaceAll("·", " "), isExactCase = ({ id }) => +(index.vocabulary[id] === text);
-  const ranked = rankTokens(lowerCaseVocabularies.get(index), query.text, 4 * MAX_TOKENS).sort((a, b) => isExactCase(b) - isExactCase(a));
-  return ranked.slice(0, MAX_TOKENS).map(({ id, score }, i) => ({ item: tokenItem(id, index.vocabulary[id], query.field), score: score - i / 100 }));
 }
 
 // The search dialog.
@@ -281,11 +268,11 @@ function makeSearch() {
   input.setAttribute("aria-controls", list.id);
   document.body.append(dialog);
 
-  /** @param {ScoredItem[]} [fromPython] tokens of a vocabulary that stays on the server */
+  /** @param {ScoredItem[]} [fromPython] tokens */
   function show(fromPython = []) {
     const typed = input.value, query = normalize(typed);
     const numberedMatches = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
-    results = query || typed ? bestMatches(typed, items, [...numberedMatches, ...(index ? findInVocabulary(typed, index) : []), ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_RESULTS);
+    results = query || typed ? bestMatches(typed, items, [...numberedMatches, ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_RESULTS);
     list.replaceChildren(...results.map(row));
     setText(status, !query || results.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
     activate(0);
@@ -321,7 +308,7 @@ function makeSearch() {
     abortController.abort();
     abortController = new AbortController();
     const { text: wanted, field } = tokenQuery(input.value);
-    if (!index || index.vocabulary || !wanted.trim()) return;
+    if (!index || !wanted.trim()) return;
     const matches = await callServer("find_tokens", [state, wanted], abortController.signal).catch(() => []);
     const tokenMatches = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text, field), score: (normalize(text) === normalize(wanted) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
     if (tokenMatches.length) show(tokenMatches);
@@ -399,8 +386,7 @@ export function searchButton(element) {
 export const normalize = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replace(/[\s·_/-]+/g, " ").trim();
 
 export const EXACT = 100;
-export const WHOLE_TOKEN = 90, PART_OF_TOKEN = 25; // named items rank above a token of the same text
-const BEGINNING_OF_TOKEN = 45;
+const WHOLE_TOKEN = 90, PART_OF_TOKEN = 25; // named items rank above a token of the same text
 const PREFIX = 80, WORDS = 60, PART = 40, ALL_WORDS = 30, FUZZY = 20; // ALL_WORDS: of a query, somewhere in an entry's names
 
 /**
@@ -435,35 +421,13 @@ function isAbbreviated(name, query) {
   return false;
 }
 
-/**
- * Return the ids and scores of the tokens that match a text best. A space or · before it only breaks ties.
- * @param {string[]} vocabulary in lower case
- * @param {string} typed
- * @param {number} count
- * @returns {{ id: number, score: number }[]}
- */
-export function rankTokens(vocabulary, typed, count) {
-  const text = typed.replaceAll("·", " ").replaceAll("↵", "\n").toLowerCase(), word = text.trim() || text;
-  if (!text) return [];
-  const tokens = [];
-  for (let id = 0; id < vocabulary.length; id++) {
-    const token = vocabulary[id], index = token.indexOf(word);
-    if (index < 0) continue;
-    const lengthPenalty = Math.min(9, (token.length - word.length) / 10);
-    const isWhole = token.trim() === word || token === word, isPrefix = index === 0 || (index === 1 && token[0] === " ");
-    if (!isWhole && word.length < 2) continue;
-    tokens.push({ id, score: token === text ? WHOLE_TOKEN + 1 : isWhole ? WHOLE_TOKEN : (isPrefix ? BEGINNING_OF_TOKEN : PART_OF_TOKEN) - lengthPenalty });
-  }
-  return tokens.sort((a, b) => b.score - a.score || a.id - b.id).slice(0, count);
-}
+// Parsing names of layers, heads, neurons and positions.
 
-// Parsing names of layers, heads, neurons, positions and tokens.
-
-/** @typedef {{ kind: "layer" | "head" | "neuron" | "position" | "token", layer?: number, index?: number }} ModelPart */
+/** @typedef {{ kind: "layer" | "head" | "neuron" | "position", layer?: number, index?: number }} ModelPart */
 
 /**
  * Return the parts of the model that a query names: "4.4", "L4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a
- * neuron, "L4" a layer; a number alone may be a layer, a position or a token's id. A head or neuron without a layer is
+ * neuron, "L4" a layer; a number alone may be a layer or a position. A head or neuron without a layer is
  * one of the selected layer.
  * @param {string} query
  * @param {Record<"layer" | "head" | "neuron" | "position", string[]>} [words] translated words for each
@@ -489,7 +453,7 @@ export function readNumbers(query, words = { layer: [], head: [], neuron: [], po
     if (numbers) parts.push(kind === "layer" ? { kind, layer: numbers[0] } : { kind, index: numbers[0] });
   }
   const single = match(number);
-  if (single) parts.push({ kind: "layer", layer: single[0] }, { kind: "position", index: single[0] }, { kind: "token", index: single[0] });
+  if (single) parts.push({ kind: "layer", layer: single[0] }, { kind: "position", index: single[0] });
   return parts;
 }
 

@@ -4,12 +4,11 @@
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, applyPreset, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
 import { onContent, scrollIntoNearestView } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setHidden, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, addRovingFocus, setHidden, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
-import { QUESTION } from "../../static/shared_constants.js";
 import { summarisePrediction, wordTable } from "./wording.js";
 
 // The probability line: a segment for each token, with a mark at the random number.
@@ -143,8 +142,8 @@ function barScale(rows) {
 /** Return a function that returns the factor for rows' bars. While a slider is held they never become longer again, so that their lengths compare. @param {HTMLElement} element @param {() => void} releaseHandler */
 function steadyBarScale(element, releaseHandler) {
   let isHeld = false, lastScale = Infinity;
-  listenWhileConnected(element, document, "pointerdown", ({ target }) => { isHeld = Boolean(target.closest?.(SLIDERS)); });
-  for (const end of ["pointerup", "pointercancel"]) listenWhileConnected(element, document, end, () => {
+  document.addEventListener("pointerdown", ({ target }) => { isHeld = target instanceof Element && Boolean(target.closest(SLIDERS)); });
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => {
     if (!isHeld) return;
     isHeld = false;
     releaseHandler();
@@ -287,7 +286,7 @@ export function distribution(element) {
   log.addEventListener("change", fillTable);
   const updateSearch = () => { if (search.value !== (state.find || "")) search.value = state.find || ""; };
   updateSearch();
-  onState(element, () => {
+  onState(() => {
     updateSearch();
     if (isNewChange()) rowBeforeChange = shownContent?.rows.find(({ token_id }) => token_id === shownContent.drawn) ?? null;
   });
@@ -321,8 +320,8 @@ function trackSettingChanges(element) {
   const settings = () => SETTINGS.map((name) => state[name]).join();
   let lastSettings = settings(), isPressed = false, isCounted = false;
   const pressHandler = (isDown) => () => { isPressed = isDown; isCounted = false; };
-  listenWhileConnected(element, document, "pointerdown", pressHandler(true));
-  for (const end of ["pointerup", "pointercancel"]) listenWhileConnected(element, document, end, pressHandler(false));
+  document.addEventListener("pointerdown", pressHandler(true));
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, pressHandler(false));
   return () => {
     const hasChanged = settings() !== lastSettings, isNew = hasChanged && !isCounted;
     lastSettings = settings();
@@ -356,7 +355,7 @@ export function presets(element) {
     button.addEventListener("click", () => applyPreset(settings));
   }
   update();
-  onState(element, update);
+  onState(update);
 }
 
 const MAX_FIRST_CLAUSES = 3; // before “more” is pressed
@@ -405,9 +404,9 @@ export function explanation(element) {
   }
 
   toggle.addEventListener("click", () => { scrollWhenShown = !isOpen(); select({ [field]: scrollWhenShown ? "open" : "closed" }); });
-  onState(element, updateOpen);
+  onState(updateOpen);
   onContent(element, show);
-  onContent(element, (question) => { setText(toggle, question); }, QUESTION); // it names the token
+  onContent(element, (question) => { setText(toggle, question); }, "-question"); // it names the token
   updateOpen();
 }
 

@@ -225,35 +225,15 @@ function replyForm(words) {
   return form;
 }
 
-// The data of a QR code: the text's bytes and their error correction (level M), for versions 1 to 10.
+// The data of a QR code (ISO/IEC 18004): the text's bytes and their error correction, for the levels and versions that the
+// link of a class needs: level M, versions 1 to 6.
 
-const CORRECTION_BYTES = [0, 10, 16, 26, 18, 24, 16, 18, 22, 22, 26], BLOCK_COUNTS = [0, 1, 1, 1, 2, 2, 4, 4, 4, 5, 5]; // by version: error-correction bytes per block, and blocks
-const MAX_VERSION = 10, lengthBits = (version) => (version < 10 ? 8 : 16);
+const DATA_BYTES = [0, 16, 28, 44, 64, 86, 108], CORRECTION_BYTES = [0, 10, 16, 26, 18, 24, 16], BLOCK_COUNTS = [0, 1, 1, 1, 2, 2, 4]; // by version; CORRECTION_BYTES per block
 
-/** Return the bytes that a version holds, error correction included. @param {number} version */
-function capacityBytes(version) {
-  const alignmentCount = Math.floor(version / 7) + 2;
-  let bits = (16 * version + 128) * version + 64;
-  if (version > 1) bits -= (25 * alignmentCount - 10) * alignmentCount - 55;
-  if (version > 6) bits -= 36;
-  return Math.floor(bits / 8);
-}
-const dataBytes = (version) => capacityBytes(version) - CORRECTION_BYTES[version] * BLOCK_COUNTS[version];
-
-/** Encode a text in the smallest version that holds it; null if it is too long. @param {string} text @returns {{ version: number, bits: boolean[] } | null} */
-function encodeText(text) {
-  const bytes = Array.from(new TextEncoder().encode(text));
-  let version = 1;
-  while (version <= MAX_VERSION && 4 + lengthBits(version) + 8 * bytes.length > 8 * dataBytes(version)) version++;
-  return version > MAX_VERSION ? null : { version, bits: bitsOf(interleaveBlocks(padData(bytes, version), version)) };
-}
-
-function padData(bytes, version) {
-  const length = dataBytes(version), toBits = (value, bits) => value.toString(2).padStart(bits, "0");
-  let text = toBits(4, 4) + toBits(bytes.length, lengthBits(version)) + bytes.map((byte) => toBits(byte, 8)).join("");
-  text += "0".repeat(Math.min(4, 8 * length - text.length));
-  text += "0".repeat((8 - (text.length % 8)) % 8);
-  const data = text.match(/.{8}/g).map((byteBits) => parseInt(byteBits, 2));
+/** Return a text's bytes with their mode and number in front, padded to a length. @param {Uint8Array} bytes @param {number} length @returns {number[]} */
+function padData(bytes, length) {
+  const toHex = (byte) => byte.toString(16).padStart(2, "0");
+  const data = `4${[bytes.length, ...bytes].map(toHex).join("")}0`.match(/../g).map((digits) => parseInt(digits, 16));
   for (let pad = 0xec; data.length < length; pad ^= 0xec ^ 0x11) data.push(pad);
   return data;
 }
@@ -280,126 +260,59 @@ function correctionBytes(data, count) {
   return remainder;
 }
 
-// Split data into blocks, the longer ones last, and interleave their bytes, then their error-correction bytes.
+// Split data into blocks and interleave their bytes, then their error-correction bytes.
 function interleaveBlocks(data, version) {
-  const count = BLOCK_COUNTS[version], shortCount = count - (data.length % count), length = Math.floor(data.length / count);
-  const starts = Array.from({ length: count + 1 }, (_block, i) => i * length + Math.max(0, i - shortCount));
-  const blocks = Array.from({ length: count }, (_block, i) => data.slice(starts[i], starts[i + 1]));
-  const corrections = blocks.map((block) => correctionBytes(block, CORRECTION_BYTES[version]));
-  const interleave = (lists, maxLength) => Array.from({ length: maxLength }, (_byte, i) => lists.map((bytes) => bytes[i])).flat().filter((byte) => byte !== undefined);
-  return [...interleave(blocks, length + 1), ...interleave(corrections, CORRECTION_BYTES[version])];
+  const length = data.length / BLOCK_COUNTS[version], blocks = Array.from({ length: BLOCK_COUNTS[version] }, (_block, i) => data.slice(i * length, (i + 1) * length));
+  const interleave = (lists) => lists[0].flatMap((_byte, i) => lists.map((bytes) => bytes[i]));
+  return [...interleave(blocks), ...interleave(blocks.map((block) => correctionBytes(block, CORRECTION_BYTES[version])))];
 }
 const bitsOf = (bytes) => bytes.flatMap((byte) => Array.from({ length: 8 }, (_bit, i) => ((byte >>> (7 - i)) & 1) === 1));
 
-// Drawing a QR code (ISO/IEC 18004). Version 10 is enough for the link of a class.
+// Drawing a QR code. Readers accept any of the eight masks, so it is always the first: a chessboard.
 
-const FINDER_LIKE_RUNS = ["00001011101", "10111010000"], PENALTIES = { run: 3, square: 3, finder: 40, share: 10 };
-const MASKS = [
-  (x, y) => (x + y) % 2, (x, y) => y % 2, (x) => x % 3, (x, y) => (x + y) % 3,
-  (x, y) => (Math.floor(x / 3) + Math.floor(y / 2)) % 2, (x, y) => ((x * y) % 2) + ((x * y) % 3),
-  (x, y) => (((x * y) % 2) + ((x * y) % 3)) % 2, (x, y) => (((x + y) % 2) + ((x * y) % 3)) % 2,
-];
+const FORMAT = 0x5412; // level M and that mask, with its error correction
 
-/**
- * Return a QR code's rows of modules, true for dark; null if the text is too long.
- * @param {string} text
- * @param {number} [mask] number of the mask; without it, the mask of least penalty
- * @returns {boolean[][] | null}
- */
-export function qrCodeModules(text, mask) {
-  const encoded = encodeText(text);
-  if (!encoded) return null;
-  const { size, set, rows, isFixed } = drawFunctionPatterns(encoded.version), modules = placeBits(encoded.bits, size, isFixed);
-  const applyMask = (maskIndex) => {
-    for (const [x, y, bit] of modules) set(x, y, bit !== (MASKS[maskIndex](x, y) === 0));
-    drawFormat(maskIndex, size, set);
-    return rows.map((row) => [...row]);
-  };
-  if (mask !== undefined) return applyMask(mask);
-  const candidates = MASKS.map((_mask, number) => applyMask(number)), penalties = candidates.map(maskPenalty);
-  return candidates[penalties.indexOf(Math.min(...penalties))];
+/** Return a QR code's rows of modules, true for dark; null if the text is too long. @param {string} text @returns {boolean[][] | null} */
+export function qrCodeModules(text) {
+  const bytes = new TextEncoder().encode(text), version = DATA_BYTES.findIndex((length) => length >= bytes.length + 2);
+  if (version < 0) return null;
+  const rows = drawFunctionPatterns(version);
+  placeBits(bitsOf(interleaveBlocks(padData(bytes, DATA_BYTES[version]), version)), rows);
+  return rows;
 }
 
-/** Draw the modules that do not depend on the text: finder, timing and alignment patterns, format and version. @param {number} version */
+/** Draw what does not depend on the text: timing, finder and alignment patterns, and the format. The other modules are null. @param {number} version */
 function drawFunctionPatterns(version) {
-  const size = 17 + 4 * version, rows = Array.from({ length: size }, () => Array(size).fill(false));
-  const fixed = Array.from({ length: size }, () => Array(size).fill(false)), isFixed = (x, y) => fixed[y][x];
-  const set = (x, y, dark) => { rows[y][x] = dark; }, setFixed = (x, y, dark) => { set(x, y, dark); fixed[y][x] = true; };
-  const isInside = (at) => at >= 0 && at < size;
-  for (let i = 0; i < size; i++) { setFixed(6, i, i % 2 === 0); setFixed(i, 6, i % 2 === 0); }
-  for (const [x, y] of [[3, 3], [size - 4, 3], [3, size - 4]])
-    for (let i = -4; i <= 4; i++)
-      for (let j = -4; j <= 4; j++) {
-        const distance = Math.max(Math.abs(i), Math.abs(j));
-        if (isInside(x + i) && isInside(y + j)) setFixed(x + i, y + j, distance !== 2 && distance !== 4);
-      }
-  const positions = alignmentPositions(version, size), last = positions.length - 1;
-  positions.forEach((x, i) => positions.forEach((y, j) => {
-    if ((i === 0 && j === 0) || (i === 0 && j === last) || (i === last && j === 0)) return;
-    for (let a = -2; a <= 2; a++) for (let b = -2; b <= 2; b++) setFixed(x + a, y + b, Math.max(Math.abs(a), Math.abs(b)) !== 1);
-  }));
-  drawFormat(0, size, setFixed);
-  if (version > 6) drawVersion(version, size, setFixed);
-  return { size, rows, set, isFixed };
-}
-
-function alignmentPositions(version, size) {
-  if (version === 1) return [];
-  const count = Math.floor(version / 7) + 2, step = Math.ceil((version * 4 + 4) / (count * 2 - 2)) * 2;
-  return [6, ...Array.from({ length: count - 1 }, (_place, i) => size - 7 - (count - 2 - i) * step)];
-}
-
-/** Append the remainder of a BCH code. */
-function withErrorCorrection(value, bits, divisor) {
-  let remainder = value;
-  for (let i = 0; i < bits; i++) remainder = (remainder << 1) ^ ((remainder >>> (bits - 1)) * divisor);
-  return (value << bits) | remainder;
-}
-
-function drawFormat(mask, size, set) {
-  const format = withErrorCorrection(mask, 10, 0x537) ^ 0x5412, bit = (i) => ((format >>> i) & 1) === 1; // level M is 0
+  const size = 17 + 4 * version, rows = Array.from({ length: size }, () => Array(size).fill(null));
+  const set = (x, y, dark) => { if (rows[y]?.[x] !== undefined) rows[y][x] = dark; };
+  const drawSquares = (x, y, radius, lightRadii) => {
+    for (let i = -radius; i <= radius; i++)
+      for (let j = -radius; j <= radius; j++) set(x + i, y + j, !lightRadii.includes(Math.max(Math.abs(i), Math.abs(j))));
+  };
+  for (let i = 0; i < size; i++) { set(6, i, i % 2 === 0); set(i, 6, i % 2 === 0); }
+  for (const [x, y] of [[3, 3], [size - 4, 3], [3, size - 4]]) drawSquares(x, y, 4, [2, 4]);
+  if (version > 1) drawSquares(size - 7, size - 7, 2, [1]);
   for (let i = 0; i < 15; i++) {
-    const row = i < 6 ? i : i < 8 ? i + 1 : size - 15 + i, column = i < 8 ? size - 1 - i : i === 8 ? 7 : 14 - i;
-    set(8, row, bit(i));
-    set(column, 8, bit(i));
+    const row = i < 6 ? i : i < 8 ? i + 1 : size - 15 + i, column = i < 8 ? size - 1 - i : i === 8 ? 7 : 14 - i, dark = ((FORMAT >>> i) & 1) === 1;
+    set(8, row, dark);
+    set(column, 8, dark);
   }
   set(8, size - 8, true);
+  return rows;
 }
 
-function drawVersion(version, size, set) {
-  const bits = withErrorCorrection(version, 12, 0x1f25);
-  for (let i = 0; i < 18; i++) {
-    const a = size - 11 + (i % 3), b = Math.floor(i / 3), dark = ((bits >>> i) & 1) === 1;
-    set(a, b, dark);
-    set(b, a, dark);
-  }
-}
-
-// Place bits in columns of two modules, from the right, alternately upwards and downwards.
-function placeBits(bits, size, isFixed) {
-  const modules = [];
+// Place masked bits in columns of two modules, from the right, alternately upwards and downwards.
+function placeBits(bits, rows) {
+  const size = rows.length;
+  let count = 0;
   for (let right = size - 1; right >= 1; right -= 2) {
     if (right === 6) right = 5;
     for (let step = 0; step < size; step++)
       for (const x of [right, right - 1]) {
         const y = ((right + 1) & 2) === 0 ? size - 1 - step : step;
-        if (!isFixed(x, y)) modules.push([x, y, bits[modules.length] ?? false]);
+        if (rows[y][x] === null) rows[y][x] = (bits[count++] ?? false) !== ((x + y) % 2 === 0);
       }
   }
-  return modules;
-}
-
-function maskPenalty(rows) {
-  const lines = [...rows, ...rows.map((_row, x) => rows.map((row) => row[x]))].map((line) => line.map(Number).join(""));
-  let penalty = 0;
-  for (const line of lines) {
-    for (const [run] of line.matchAll(/0{5,}|1{5,}/g)) penalty += PENALTIES.run + run.length - 5;
-    for (let at = 0; at + 11 <= line.length; at++) if (FINDER_LIKE_RUNS.includes(line.slice(at, at + 11))) penalty += PENALTIES.finder;
-  }
-  for (let y = 1; y < rows.length; y++)
-    for (let x = 1; x < rows.length; x++) if (new Set([rows[y][x], rows[y - 1][x], rows[y][x - 1], rows[y - 1][x - 1]]).size === 1) penalty += PENALTIES.square;
-  const dark = rows.flat().filter(Boolean).length / rows.length ** 2;
-  return penalty + PENALTIES.share * Math.floor(Math.abs(dark - 0.5) * 20);
 }
 
 // Replies of the class to the question that this page shows.

@@ -524,7 +524,7 @@ export function lesson(element) {
     document.body.classList.toggle("lesson-folded", fold.ariaExpanded !== "true");
   });
   new ResizeObserver(() => { if (column.offsetHeight) document.body.style.setProperty("--sheet", `${column.offsetHeight}px`); }).observe(column); // the figure above fills the rest
-  onState(element, updateOpen);
+  onState(updateOpen);
   onContent(element, show);
   let wasHeld = false;
   onRoom(() => {

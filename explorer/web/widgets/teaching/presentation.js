@@ -11,24 +11,20 @@ import { onEveryState, onState, state } from "../../static/page_state.js";
 import { changeRoom, isTeacher, onRoom, room } from "../../static/room_client.js";
 import { isAwaitingReplies, replyCountText, replyLines, showOwnQuestionLarge } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
-import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, storyDeck, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
+import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, figuresDeck, makeSlide, storyDeck, viewTitle, slidesDeck, slidesFromHash, validSlides, moveItem } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Slide} Slide */
-
-// Widgets request a presentation by an event, and the stage below handles it.
-
-const presentEvents = new EventTarget();
 
 /**
  * Slides to present; without any, the lesson or the figures of the open view.
  * @typedef {{ slides?: import("./presentation_pages.js").Slide[], at?: number }} PresentationRequest
  */
 
-/** Start a presentation. @param {PresentationRequest} [request] */
-export const present = (request = {}) => void presentEvents.dispatchEvent(new CustomEvent("present", { detail: request }));
+/** Start a presentation; the stage below sets it. @type {(request?: PresentationRequest) => void} */
+export let present = () => {};
 
-/** Call `callback` on each request for a presentation. @param {(request: PresentationRequest) => void} callback */
-const onPresent = (callback) => presentEvents.addEventListener("present", (event) => callback(/** @type {CustomEvent} */ (event).detail));
+/** Take the valid slides of a link or a file; the menu of slides below sets it. @type {(value: any) => void} */
+export let receiveSlides = () => {};
 
 // Sizes on the stage.
 
@@ -260,7 +256,7 @@ export function stage(element) {
   let previousFocus = null, focusMovedByTab = false;
   let textTimer = 0; // polls the prompt's box, as a script's change of its text fires no event
 
-  function beginPresentation(request) {
+  present = (request = {}) => {
     if (deck || !state.checkpoint) return;
     closeLists();
     previousFocus = document.activeElement;
@@ -275,7 +271,7 @@ export function stage(element) {
     textTimer = setInterval(showSubtitle, FOLLOW_MS);
     show();
     showOwnQuestionLarge();
-  }
+  };
 
   /** Close the open lists and menus, which would cover the figure. */
   function closeLists() {
@@ -461,7 +457,6 @@ export function stage(element) {
   window.addEventListener("resize", () => updateLayout());
   onEveryState(() => { if (deck) showSubtitle(); });
   onRoom(showReplies);
-  onPresent(beginPresentation);
 }
 
 /** The menu of saved slides. @param {HTMLElement} element */
@@ -563,8 +558,8 @@ export function presentMenu(element) {
     if (leftOut) setText(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", leftOut, { most: LIMITS.slides }));
   }
 
-  /** Take slides from a link or a file; ask before replacing the user's own. @param {Slide[]} received */
-  function receiveSlides(received) {
+  receiveSlides = (value) => { // asks before replacing the user's own
+    const received = validSlides(value);
     if (!received.length) setText(notice, _("This link or file holds no slide that can be read."));
     else if (!slides.length) setSlides(received);
     else {
@@ -580,7 +575,7 @@ export function presentMenu(element) {
     }
     const message = notice.textContent;
     show().then(() => { if (message) setText(notice, message); });
-  }
+  };
 
   find(element, ".open").addEventListener("click", show);
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
@@ -590,8 +585,7 @@ export function presentMenu(element) {
   find(list, ".link").addEventListener("click", copyLink);
   find(list, ".file").addEventListener("click", () => saveJsonFile({ places: slides }));
   window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // changed in another tab
-  onState(element, updateSource);
-  onSlidesReceived(receiveSlides);
+  onState(updateSource);
   slidesFromHash(location.hash).then((received) => {
     if (!received) return;
     history.replaceState(history.state, "", location.pathname + location.search); // so that a reload does not add them again

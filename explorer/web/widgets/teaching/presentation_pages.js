@@ -2,13 +2,12 @@
 // Pages of a presentation: a lesson's steps, the figures of the open tab, or saved slides. A slide is a URL query of the
 // page with a caption and notes. Slides live in the browser's storage, in a link's fragment or in a file; the server
 // never gets them.
-import { makeMove, onMove, select } from "../../static/page_actions.js";
+import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
-import { find, findAll, make } from "../../static/dom.js";
+import { find, findAll, make, readStoredObject, writeStorage } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
-import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { isAnswerHeld as isHeldByTeacher } from "../../static/room_client.js";
 import { renderBlocks } from "./lesson.js";
@@ -54,23 +53,10 @@ function readSlide(value) {
 export const validSlides = (value) => (Array.isArray(value) ? value.slice(0, LIMITS.slides).map(readSlide).filter((slide) => slide !== null) : []);
 
 /** Return the slides in the browser's storage. @returns {Slide[]} */
-export function storedSlides() {
-  try { return validSlides(JSON.parse(localStorage.getItem(STORAGE_KEY))); } catch { return []; } // a sandboxed frame has no storage
-}
+export const storedSlides = () => validSlides(readStoredObject(STORAGE_KEY));
 
 /** Replace the slides in the browser's storage; return false if it is not available. @param {Slide[]} slides */
-export function storeSlides(slides) {
-  try { localStorage.setItem(STORAGE_KEY, JSON.stringify(slides)); } catch { return false; }
-  return true;
-}
-
-const slideEvents = new EventTarget();
-
-/** Hand slides from a file or a link to the menu of slides. @param {any} value */
-export const receiveSlides = (value) => void slideEvents.dispatchEvent(new CustomEvent("brought", { detail: validSlides(value) }));
-
-/** Call `callback` with slides from a file or a link. @param {(slides: Slide[]) => void} callback */
-export const onSlidesReceived = (callback) => slideEvents.addEventListener("brought", (event) => callback(/** @type {CustomEvent<Slide[]>} */ (event).detail));
+export const storeSlides = (slides) => writeStorage(STORAGE_KEY, slides);
 
 /** Return a slide's URL query as an object. @param {Slide} slide @returns {Record<string, string>} */
 export const slideQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
@@ -148,14 +134,14 @@ export function pageAfterAnswer(page, before, after) {
 
 /** Return the figure to show for a step's target: for a text to write what it changes, for generation settings the next token, for other controls none. @param {Record<string, any>} step */
 export function figureOfStep({ target, task, view }) {
-  if (writesPrompt({ target, task })) return view === "tokens" ? "strip" : NEXT_TOKEN;
-  return target === "generation" ? NEXT_TOKEN : CONTROL_IDS.test(target) ? "" : target;
+  if (writesPrompt({ target, task })) return view === "tokens" ? "strip" : "next-token";
+  return target === "generation" ? "next-token" : CONTROL_IDS.test(target) ? "" : target;
 }
 
 /** Return whether a step's task is to write a text: its box then stands above the figure. @param {Record<string, any>} step */
 const writesPrompt = ({ target, task }) => target === "prompt" && Boolean(task);
 
-const CONTROL_IDS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
+const CONTROL_IDS = /^(series|.*-(what-ifs|choosers))$/;
 
 /** Return whether a step's target is visible, and not covered as it would reveal the answer. @param {Record<string, any>} step */
 export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);
@@ -296,21 +282,17 @@ export function figuresDeck(onChange) {
  * @returns {import("./presentation.js").Deck}
  */
 export function slidesDeck(slides, index, onChange) {
-  const abortController = new AbortController();
   let isOpen = false, problem = "";
 
-  onMove((move, isMade) => {
-    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(slideQuery(slides[index]))) return; // a move of a slide that was skipped
-    isOpen = isMade;
-    const { checkpoint } = slideQuery(slides[index]);
-    problem = isMade ? "" : _("This slide cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
-    onChange();
-  }, abortController.signal);
-
-  function openSlide() {
+  async function openSlide() {
+    const openedIndex = index, words = slideQuery(slides[index]), whenMade = makeMove({ kind: "place", words });
     isOpen = false;
     problem = "";
-    makeMove({ kind: "place", words: slideQuery(slides[index]) });
+    onChange();
+    const isMade = await whenMade;
+    if (index !== openedIndex) return; // it was skipped
+    isOpen = isMade;
+    problem = isMade ? "" : _("This slide cannot be shown here: it asks for {checkpoint}.", { checkpoint: words.checkpoint || "?" });
     onChange();
   }
   openSlide();
@@ -328,7 +310,6 @@ export function slidesDeck(slides, index, onChange) {
       notes: [make("p", {}, slides[index].notes)],
       next: [make("p", {}, index + 1 < slides.length ? slideCaption(slides[index + 1], index + 1) : _("This was the last slide."))],
     }),
-    leave: () => abortController.abort(),
   };
 }
 

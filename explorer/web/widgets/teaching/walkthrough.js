@@ -4,19 +4,11 @@ import { callServer, RefusedError } from "../../static/server_connection.js";
 import { setContent } from "../../static/widget_contents.js";
 import { countDraw, find, findAll, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { describeWalkthrough } from "./walkthrough_steps.js";
 
-// Buttons request a walkthrough by an event, and the widget below shows it.
-
-const walkEvents = new EventTarget();
-
-/** Start a walkthrough. @param {string} name in analysis/walkthroughs */
-const startWalk = (name) => void walkEvents.dispatchEvent(new CustomEvent("start", { detail: name }));
-
-/** Call `callback` with the name of each walkthrough to start. @param {(name: string) => void} callback */
-const onWalk = (callback) => walkEvents.addEventListener("start", (event) => callback(/** @type {CustomEvent<string>} */ (event).detail));
+/** Start a walkthrough by its name in analysis/walkthroughs; the widget below sets it. @type {(name: string) => void} */
+let startWalk = () => {};
 
 /** @typedef {import("./walkthrough_steps.js").Segment} Segment */
 /** The position in a walkthrough. @typedef {{ segment: number, frame: number }} FramePosition */
@@ -134,10 +126,10 @@ export function walk(element) {
   /** @type {Segment[]} */
   let segments = [];
 
-  async function startWalkthrough(name) {
+  startWalk = async (name) => {
     previousFocus = document.activeElement;
     try { ({ title, segments } = describeWalkthrough(await callServer("walk", [state, name]))); } catch (error) {
-      if (error instanceof RefusedError) setContent(PROBLEM, error.message);
+      if (error instanceof RefusedError) setContent("problem", error.message);
       return;
     }
     box.hidden = false;
@@ -145,7 +137,7 @@ export function walk(element) {
     setText(find(box, "h2"), title);
     showFrame(segmentStart(segments, 0, isStill()));
     next.focus();
-  }
+  };
 
   function showFrame(newPosition) {
     clearTimeout(timer);
@@ -209,7 +201,6 @@ export function walk(element) {
   }
 
   addEventListener("resize", () => { if (!box.hidden) draw(); });
-  onWalk(startWalkthrough);
 }
 
 /** The button that starts a walkthrough. @param {HTMLElement} element */

@@ -170,7 +170,6 @@ export async function openSlideSheet(slides) {
   });
   if (isDark) toggleTheme();
   const slideEvents = new EventTarget(), deck = slidesDeck(slides, 0, () => slideEvents.dispatchEvent(new Event("slide")));
-  signal.addEventListener("abort", () => deck.leave());
   for (let i = 0; i < slides.length && !signal.aborted; i++) {
     status.textContent = _("slide {slide} of {slides}", { slide: i + 1, slides: slides.length });
     while (!deck.currentPage().figure && !deck.currentPage().problem) await new Promise((resolve) => slideEvents.addEventListener("slide", resolve, { once: true, signal }));
@@ -197,12 +196,6 @@ async function copyFigure(id) {
   }
   const copy = /** @type {HTMLElement} */ (block.cloneNode(true)), style = new CSSStyleSheet(), root = make("div", { inert: true });
   for (const removed of copy.querySelectorAll(".evidence-mark, .readout, .inspection, .told")) removed.remove(); // of no use on paper
-  const canvases = Array.from(block.querySelectorAll("canvas"));
-  Array.from(copy.querySelectorAll("canvas")).forEach((canvas, i) => {
-    const image = make("img", { src: canvases[i].toDataURL(), className: canvas.className, alt: "" });
-    image.style.cssText = canvas.style.cssText;
-    canvas.replaceWith(image);
-  });
   style.replaceSync(await (await fetch(STYLESHEET_URL)).text()); // fetched, as a detached element loads no linked sheet
   const shadow = root.attachShadow({ mode: "open" });
   shadow.adoptedStyleSheets = [style];

@@ -4,7 +4,7 @@
 import { ablatedHead, goToTop, interventions, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, clearNotices, countDraw, find, findAll, listenWhileConnected, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, clearNotices, countDraw, find, findAll, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { describeGuess, guessChoices } from "../next_token/wording.js";
@@ -155,7 +155,7 @@ export function tokenStrip(element) {
   });
   beginningBox.addEventListener("change", () => makeMove({ kind: "beginning" }));
   shadeSelect.addEventListener("change", () => setState({ shade: shadeSelect.value }));
-  onState(element, markSelection);
+  onState(markSelection);
   onContent(element, draw);
 }
 
@@ -191,7 +191,7 @@ export function story(element) {
     const node = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[data-position]"));
     if (node) select({ query: Math.max(0, +node.dataset.position - 1) }); // its prediction is that after the token before
   });
-  onState(element, updateExplained);
+  onState(updateExplained);
   onContent(element, (value) => {
     const tail = value.tokens.join(""), isWhole = value.generated.endsWith(tail); // a token may be a part of a character
     const written = value.generated.includes(NO_CHARACTER) && value.tokens.length === state.generated.length ? joinBytes(tail) : value.generated;
@@ -275,7 +275,6 @@ export function playback(element) {
     showIndex(currentIndex() >= lastIndex() ? 0 : currentIndex());
     labelPlayButton(_("Pause"), _("pause"));
     timer = window.setInterval(() => {
-      if (!element.isConnected) return pause();
       showIndex(currentIndex() + 1);
       if (currentIndex() >= lastIndex()) pause();
     }, STEP_MS);
@@ -291,7 +290,7 @@ export function playback(element) {
   forward.addEventListener("click", () => stepTo(currentIndex() + 1));
   slider.addEventListener("input", () => stepTo(+slider.value));
   element.hidden = true;
-  onState(element, update);
+  onState(update);
   onContent(element, show);
 }
 
@@ -458,8 +457,8 @@ export function guess(element) {
   card.inert = true; // until the first response
   updateNextButton();
   updateCard(); // before the first paint
-  listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
-  onState(element, () => {
+  document.addEventListener("focusout", scrollPromptToEnd);
+  onState(() => {
     updateCard();
     updateNextButton();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);

@@ -13,6 +13,7 @@ from explorer.interventions import (
     RemoveDirection,
     Scale,
 )
+from explorer.interventions.intervention import format_amount
 from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
@@ -137,21 +138,17 @@ class ActiveInterventionList(HtmlWidget):
 
 def describe_steering_briefly(trace: Trace, intervention: DirectionIntervention) -> str:
     """Name the direction, the place and the strength, as in "happy, not sad × 0.5, after layer 3"."""
-    spec, (layer, name, _element) = intervention.direction, intervention.target_labels()
+    spec, (layer, name, _part) = intervention.direction, intervention.target_labels()
     built_in, format_token = prompt_lists_by_direction(trace).get(str(spec)), token_formatter(trace)
     direction = translate(built_in.name) if built_in else spec.describe(format_token)
     if spec.lists and not built_in:
         first, second = (format_token(prompts[0]) for prompts in spec.lists)
         direction = _("{first} less {second}", first=first, second=second)
-    target = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-    if name == "resid_post":
-        target = _("after layer {layer}", layer=layer)
+    target = _("after layer {layer}", layer=layer) if name == "resid_post" else intervention.target_text()
     template = N_("{direction} × {amount}, {target}")
     if isinstance(intervention, RemoveDirection):
         template = N_("without {direction}, {target}")
-    text = translate(
-        template, direction=direction, amount=f"{intervention.amount or 0:.10g}".replace("-", "−"), target=target
-    )
+    text = translate(template, direction=direction, amount=format_amount(intervention.amount or 0), target=target)
     positions = intervention.positions
     return text if positions is None else _("{change}, {where}", change=text, where=positions.describe())
 

@@ -7,7 +7,6 @@ import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_con
 import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold, notify } from "../../static/dom.js";
 import { _, splitMessage } from "../../static/translations.js";
-import { EFFECT } from "../../static/shared_constants.js";
 import { describeChangeEffect } from "../next_token/wording.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
@@ -110,7 +109,7 @@ export function choosers(element) {
   }
   box.after(moreButton);
   box.before(fold);
-  onState(element, update);
+  onState(update);
   onContent(element, (content) => {
     updateLists(content);
     fitLists();
@@ -173,7 +172,7 @@ export function whatIfs(element) {
     setText(fold, changed ? _("Changes: {count}", { count: changed }) : _("Change"));
   });
   let isInLesson = Boolean(state.lesson);
-  onState(element, () => { // close it when a lesson begins
+  onState(() => { // close it when a lesson begins
     if (state.lesson && !isInLesson && fold.ariaExpanded === "true") toggleFold(fold);
     isInLesson = Boolean(state.lesson);
   });
@@ -239,7 +238,7 @@ function makeControl(offer, appliesHere) {
 export function changes(element) {
   const box = find(element, ".changes");
   const effectLink = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
-  onState(element, () => { effectLink.hidden = state.view === "experiments"; });
+  onState(() => { effectLink.hidden = state.view === "experiments"; });
   const undoButton = (run, text, label, remainingEdits, dataset = {}) => button(text, () => setInterventions(remainingEdits(), run), { ariaLabel: label, dataset });
 
   /** List a run's edits, each with a button to undo it. @param {import("../../static/page_actions.js").Edits} target @param {[string, string][]} editList */
@@ -280,10 +279,10 @@ export function changes(element) {
     updateHidden();
     box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
-  onState(element, () => { keepControlInPlace(updateHidden); requestAnimationFrame(lastWording === wording() ? updateHidden : draw); }); // others open or close notes
+  onState(() => { keepControlInPlace(updateHidden); requestAnimationFrame(lastWording === wording() ? updateHidden : draw); }); // others open or close notes
   onContent(element, (newContent) => { content = newContent; draw(); announceReplacements(); });
   const showEffect = ({ words, chances }) => { setText(find(element, ".effect"), words); showProbabilityChange(chances); };
-  onContent(element, (effect) => keepControlInPlace(() => showEffect(describeChangeEffect(effect))), EFFECT);
+  onContent(element, (effect) => keepControlInPlace(() => showEffect(describeChangeEffect(effect))), "-effect");
 }
 
 /** The two lists of prompts that define a direction. @param {HTMLElement} element */
@@ -321,7 +320,7 @@ export function promptPairs(element) {
     inlineList.hidden = !isAlone;
     (isAlone ? inlineList : menuList).append(...findAll(element, "[data-pair]"));
   }
-  onState(element, update);
+  onState(update);
   update();
   for (const button of findAll(element, "[data-pair]"))
     button.addEventListener("click", () => {
@@ -557,7 +556,7 @@ export function runs(element) {
     find(comparisonControls, ".more").focus();
   });
   document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) toggleMore(false); });
-  onState(element, markShownRun);
+  onState(markShownRun);
   onContent(element, draw);
 }
 
@@ -585,7 +584,7 @@ export function series(element) {
   const isPlayPress = (event) => play.contains(/** @type {Node} */ (event.target)) && (event.type === "pointerdown" || ["Enter", " "].includes(event.key));
   for (const type of ["pointerdown", "keydown", "wheel"])
     document.addEventListener(type, (event) => { if (!isPlayPress(event)) stepPlayer.stop(); }, { capture: true, passive: true });
-  onState(element, stepControl.update);
+  onState(stepControl.update);
   const sliderNodes = [...box.children];
   onContent(element, ({ moments, other }) => {
     box.hidden = !moments.length && !other;

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, path_patching
 from explorer.tracing import jobs
-from explorer.tracing.patching.experiment import COMPONENTS
+from explorer.tracing.patching.patching_setup import COMPONENTS
 from tests.exhaustive import pairwise_params
 from tests.subtest_loops import each_style, subtest_each
 

@@ -1,6 +1,5 @@
 """Patching on other devices gives the CPU's results."""
 
-from collections.abc import Generator
 from copy import deepcopy
 from itertools import product
 
@@ -8,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching, path_patching
-from explorer.tracing.jobs import run_to_completion
-from explorer.tracing.patching.experiment import COMPONENTS, PatchingExperiment
-from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS
+from explorer.interventions import parse_intervention
+from explorer.tracing.model_registry import register_model_facts
+from explorer.tracing.patching.experiment import PatchingExperiment
+from explorer.tracing.patching.patching_setup import COMPONENTS
 from tests.devices import on_each_device
 from tests.exhaustive import first_in_core
 from tests.sample_models import CORE
@@ -36,21 +36,21 @@ def test_patching_maps_agree_with_cpu(lms, style, direction, device):
 
 @on_each_device
 @pytest.mark.parametrize("style", first_in_core(CORE))
-def test_patching_functions_agree_with_cpu(lms, style, device):
+def test_experiments_agree_with_cpu(lms, style, device):
     device_lm, on_cpu = deepcopy(lms[style]).to(device), lms[style]
-    question = PatchingExperiment(None, CLEAN, CORRUPTED, ANSWER, WRONG)
-    calls = [
-        ("unpatched", ()),
-        *(("component", (component,)) for component in COMPONENTS),
-        ("neurons", (1,)),
-        ("paths", ("denoise", (1, 1, "q"))),
-        ("path", ("noise", "logits", 0, 1)),
-        ("estimate", ("denoise", "resid_pre", "probability")),
-        ("summed", ("denoise", "resid_pre", "probability", 1, 2)),
+    experiments = [
+        PatchingExperiment(register_model_facts(lm), tuple(CLEAN), tuple(CORRUPTED), ANSWER, WRONG)
+        for lm in (device_lm, on_cpu)
     ]
-    assert {name for name, _args in calls} == PATCHING_FUNCTIONS.keys()
-    for name, args in calls:
-        actual, expected = (PATCHING_FUNCTIONS[name](lm, question, *args) for lm in (device_lm, on_cpu))
-        if isinstance(expected, Generator):
-            actual, expected = run_to_completion(actual), run_to_completion(expected)
-        assert_allclose(actual, expected, rtol=1e-2, atol=1e-2, err_msg=f"{name} {args}")
+    for ask in (
+        lambda experiment: experiment.unpatched_metrics,
+        *(lambda experiment, part=part: experiment.component_metrics(part) for part in COMPONENTS),
+        lambda experiment: experiment.neuron_metrics(1),
+        lambda experiment: experiment.path_metrics("denoise", (1, 1, "q")),
+        lambda experiment: experiment.path("noise", "logits", 0, 1),
+        lambda experiment: experiment.estimate("denoise", "resid_pre", "probability"),
+        lambda experiment: experiment.estimate_terms("denoise", "resid_pre", "probability", 1, 2),
+        lambda experiment: experiment.rerun_with_patch("denoise", parse_intervention("blocks.1.attn.k.0*patch")),
+    ):
+        actual, expected = map(ask, experiments)
+        assert_allclose(actual, expected, rtol=1e-2, atol=1e-2)

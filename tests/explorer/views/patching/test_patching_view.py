@@ -21,7 +21,7 @@ from explorer.explain.notation import (
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching.experiment import METRICS
+from explorer.tracing.patching.patching_setup import METRICS
 from explorer.views.patching import VIEW, describe_patching
 from explorer.views.patching.effect_maps import PALE_FACTOR, make_prompt_pair
 from explorer.views.selection import make_selection_dropdowns

@@ -59,7 +59,7 @@ def test_generation_uses_interventions(page, state, merge):
 def test_generation_stops_at_end_of_text_token(page, library, state, monkeypatch, move):
     start = state | {"temperature": 0}
     (likeliest,) = move(start, "step")["generated"]
-    monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
+    monkeypatch.setattr(library.model("rope")[1], "eos_ids", (likeliest,))
     (only,) = page.generation.generate(start | {"max_new_tokens": 5})
     assert only["ask"] == "show"
 

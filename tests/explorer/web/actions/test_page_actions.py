@@ -127,9 +127,8 @@ def test_model_restores_its_own_continuations(state, move):
         nothing,
         saved_fields | {"prompt": state["prompt"][:-1]},
         saved_fields | {"generated": "x"},
-        "<b>",
-        [1],
         {},
+        None,
     ):
         now = move(continued_state, "model", text=PROMPT, checkpoint="rope", own=nonsense)
         assert (now["checkpoint"], now["generated"], now["branches"]) == ("rope", [4, 5, 6], "")

@@ -38,9 +38,7 @@ def test_missing_model_is_reported(builder):
             restore_saved_state(builder, STATE, {"words": {"checkpoint": name, "text": "x"}})
 
 
-@subtest_each(
-    "words", [None, 7, "x", ["a"], {}, {"a": 1}, {1: "a"}, {"a": "x" * 9000}, {str(i): "" for i in range(300)}]
-)
+@subtest_each("words", [{}, {"a": "1"}, {"a": "x" * 9000}, {str(i): "" for i in range(300)}])
 def test_invalid_slide_is_refused(builder, words):
     with pytest.raises((UserError, CheckpointError)):
         restore_saved_state(builder, STATE, {"words": words})

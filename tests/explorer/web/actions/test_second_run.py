@@ -95,7 +95,6 @@ def test_tokens_can_be_aligned_manually(page, state, move):
     ("command", "words"),
     [
         ({"kind": "compare", "with": "nothing"}, "compared with one of"),
-        ({"kind": "compare", "with": ["prompt"]}, "compared with one of"),
         ({"kind": "compare", "with": "prompt", "text": ""}, "prompt is empty"),
         ({"kind": "compare", "with": "prompt", "text": 7}, "must be text"),
         ({"kind": "compare", "with": "model", "checkpoint": "../etc"}, "there is no checkpoint"),

@@ -22,6 +22,7 @@ from explorer.web.browser_api import open_view
 from explorer.web.browser_api.endpoints import JobEndpoints
 from explorer.web.browser_api.open_view import make_open_view, point_derivation_text
 from explorer.web.browser_api.page_contents import view_contents
+from explorer.web.request_validation import argument_types
 
 
 @pytest.fixture
@@ -76,8 +77,10 @@ def ask(library):
     endpoints = JobEndpoints(RunService(library))
 
     def call_endpoint(name: str, *args):
+        function = getattr(endpoints, name)
+        argument_types(function).check(list(args))
         with RequestBudget(10**6, 10.0).activate():
-            return getattr(endpoints, name)(*args)
+            return function(*args)
 
     return call_endpoint
 
@@ -128,5 +131,5 @@ def test_long_or_invalid_job_names_are_refused(gate, ask, page_state, wrong):
         lambda: ask("job_progress", wrong, "a"),
         lambda: ask("leave_job", "ann", wrong),
     ):
-        with pytest.raises(UserError, match="at most 64"):
+        with pytest.raises(UserError, match="must be text"):
             call()

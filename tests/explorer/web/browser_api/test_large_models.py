@@ -1,7 +1,6 @@
 """Answers for a model that is too large to be run many times within a click."""
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
@@ -17,7 +16,7 @@ from explorer.web.browser_api.page_contents import view_contents
 def large_models(monkeypatch):
     """Treat all models as large, and start with an empty result cache."""
     monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(1 << 20, jobs.result_num_bytes))
-    monkeypatch.setattr(import_module("explorer.tracing.capture"), "estimate_macs", lambda lm, num_tokens: 1e12)
+    monkeypatch.setattr("explorer.tracing.trace.estimate_macs", lambda lm, num_tokens: 1e12)
 
 
 @pytest.fixture

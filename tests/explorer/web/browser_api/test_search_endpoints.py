@@ -8,14 +8,13 @@ from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.browser_api import endpoints
-from explorer.web.browser_api.endpoints import ALIASES, FIGURE_ALIASES, SearchEndpoints
+from explorer.web.browser_api.endpoints import ALIASES, FIGURE_ALIASES, BrowserEndpoints
 from explorer.web.shared_constants import element_id
 
 
 @pytest.fixture(scope="module")
-def search(library) -> SearchEndpoints:
-    return SearchEndpoints(RunService(library), None)
+def search(library) -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(library))
 
 
 @pytest.fixture
@@ -25,13 +24,12 @@ def state(search) -> dict:
 
 
 def test_index_describes_model(search, state, library):
-    index, (lm, tokenizer) = search.search_index(state), library.model("rope")
+    index, (lm, _tokenizer) = search.search_index(state), library.model("rope")
     assert (index["layers"], index["heads"], index["neurons"]) == (
         lm.config.num_layers,
         lm.config.num_heads,
         lm.config.d_ff,
     )
-    assert index["vocabulary"] == list(tokenizer.vocabulary)
     assert set(index["checkpoints"]) == set(library.checkpoints)
     ((figure, field, _title, scores),) = index["views"]["attention"]["choices"]
     assert (figure, field) == ("attention-scores", "head_score") and ("induction", "induction") in scores
@@ -54,13 +52,15 @@ def test_aliases_match_views():
     assert set(FIGURE_ALIASES) <= panels
 
 
-def test_large_vocabulary_is_searched_in_python(search, state, library, monkeypatch):
-    monkeypatch.setattr(endpoints, "MAX_SENT_TOKENS", 299)
-    assert search.search_index(state)["vocabulary"] is None
+def test_tokens_are_found_by_text_and_id(search, state, library):
     _lm, tokenizer = library.model("rope")
-    matches = search.find_tokens(state, "the")
-    assert matches and all("the" in text.casefold() and tokenizer.vocabulary[i] == text for i, text in matches)
-    assert matches[0][1].strip().casefold() == "the"
+    matches = search.find_tokens(state, "·the")
+    assert all(" the" in token.casefold() and tokenizer.vocabulary[i] == token for i, token in matches)
+    pairs = [text for text in tokenizer.vocabulary if text.isalpha() and f" {text}" in tokenizer.vocabulary]
+    for text in (pairs[0], f" {pairs[0]}"):
+        assert search.find_tokens(state, text.replace(" ", "·"))[0][1] == text
+    assert search.find_tokens(state, "↵")[0][1] == "\n"
+    assert search.find_tokens(state, "42")[0][0] == 42
 
 
 def test_token_rank_is_after_selected_position(search, state):

@@ -16,20 +16,22 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api import answer_cache
 from explorer.web.browser_api.answer_cache import SHARED_TTL_S, code_version
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError
+from explorer.web.key_value_stores import FaultTolerantStore, StoreError
 from tests.explorer.web.browser_api.test_answer_cache import STATE_CHANGES
 
 
-class RecordingStore(MemoryStore):
+class RecordingStore:
     """Store that also records the lifetime of each entry, in seconds."""
 
+    location = "here"
+
     def __init__(self):
-        super().__init__()
-        self.seconds = []
+        self.entries, self.seconds = {}, []
+        self.get = self.entries.get
 
     def put(self, key, value, seconds):
         self.seconds.append(seconds)
-        super().put(key, value, seconds)
+        self.entries[key] = value
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_answer_is_shared_between_processes(two_processes, state, store, part):
     answer = first.cached_answer("view", state, part)
     assert second.cached_answer("view", state | {"turn": 7}, part) == answer
     assert (computed_by_first, computed_by_second) == (["view"], []) and store.seconds == [SHARED_TTL_S]
-    store.drop(*store.keys())
+    store.entries.clear()
     assert second.cached_answer("view", state, part) == answer and computed_by_second == []  # now in its own cache
 
 
@@ -118,7 +120,7 @@ def test_changing_answers_are_not_shared(two_processes, state, store, monkeypatc
     monkeypatch.setattr(one, "answer", lambda *args: mark_incomplete() or answer(*args))
     with RequestBudget(9999, 60.0).activate():
         one.cached_answer("view", state, 0)
-    assert store.keys() == []
+    assert store.entries == {}
 
 
 def test_answer_is_not_shared_if_files_changed_meanwhile(two_processes, state, store, monkeypatch):
@@ -131,7 +133,7 @@ def test_answer_is_not_shared_if_files_changed_meanwhile(two_processes, state, s
 
     monkeypatch.setattr(one, "answer", answer_after_file_change)
     one.cached_answer("view", state, 0)
-    assert store.keys() == []
+    assert store.entries == {}
 
 
 def test_copied_model_shares_answers_and_version(style_checkpoints, tmp_path, store, state):
@@ -148,8 +150,10 @@ def test_copied_model_shares_answers_and_version(style_checkpoints, tmp_path, st
 
 
 def test_failing_store_does_not_fail_answer(library, state):
-    class FailingStore(MemoryStore):
-        def get(self, key):
+    class FailingStore:
+        location = "nowhere"
+
+        def get(self, *_args):
             raise StoreError("gone")
 
         put = get

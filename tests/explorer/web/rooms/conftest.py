@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.web import rooms
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
-from explorer.web.key_value_stores import MemoryStore, open_store
+from explorer.web.key_value_stores import MemoryRooms, RedisStore
 from explorer.web.room_routes import RoomRoutes
 
 SHELF = LessonLibrary(None, ELEMENT_IDS)
@@ -29,12 +30,12 @@ def short_read_interval(monkeypatch):
 
 @pytest.fixture
 def store(address):
-    return open_store(address, "rooms")
+    return RedisStore(address) if address else MemoryRooms()
 
 
 @pytest.fixture
 def process() -> RoomRoutes:
-    return make_process(MemoryStore())
+    return make_process(MemoryRooms())
 
 
 def make_process(store, limits: UserLimits = NO_LIMITS) -> RoomRoutes:
@@ -46,7 +47,7 @@ class RoomClient:
     """Client of a process's rooms."""
 
     def __init__(self, process: RoomRoutes, host: str = "10.0.0.1"):
-        transport = httpx.ASGITransport(process, client=(host, 1234))
+        transport = httpx.ASGITransport(FastAPI(routes=process.routes), client=(host, 1234))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://here", timeout=30)
 
     async def answer(self, name: str, **payload: Any) -> httpx.Response:

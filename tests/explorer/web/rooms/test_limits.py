@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS
-from explorer.web.key_value_stores import MemoryStore
+from explorer.web.key_value_stores import MemoryRooms
 from explorer.web.room_routes import MAX_MISSES_PER_MINUTE
 from explorer.web.rooms import GRACE_S
 
@@ -35,7 +35,7 @@ def test_guessing_codes_is_blocked_and_members_stay(process):
 
 
 def test_numbers_of_people_and_rooms_are_limited():
-    process = make_process(MemoryStore(), replace(PUBLIC_LIMITS, rooms=2, people=2))
+    process = make_process(MemoryRooms(), replace(PUBLIC_LIMITS, rooms=2, people=2))
 
     async def story():
         teacher = await Teacher.open_room(process)
@@ -55,7 +55,7 @@ def test_numbers_of_people_and_rooms_are_limited():
 
 
 def test_member_of_full_room_may_change_process():
-    store, limits = MemoryStore(), replace(PUBLIC_LIMITS, people=1)
+    store, limits = MemoryRooms(), replace(PUBLIC_LIMITS, people=1)
     first, second = make_process(store, limits), make_process(store, limits)
 
     async def story():
@@ -74,7 +74,7 @@ def test_member_of_full_room_may_change_process():
 
 
 def test_replies_in_full_room_can_be_changed_but_not_added():
-    process = make_process(MemoryStore(), replace(PUBLIC_LIMITS, people=1))
+    process = make_process(MemoryRooms(), replace(PUBLIC_LIMITS, people=1))
 
     async def story():
         teacher = await Teacher.open_room(process)
@@ -88,6 +88,22 @@ def test_replies_in_full_room_can_be_changed_but_not_added():
             await asyncio.sleep(0.05)
         assert_refused(await other.reply("3", "tokens-and-merges", 4), 403, "This room is full")
         assert (await teacher.until(lambda update: update["counts"]))["counts"] == {"2": 1}
+
+    run_in_event_loop(story())
+
+
+def test_total_number_of_replies_is_limited(monkeypatch, process):
+    monkeypatch.setattr("explorer.web.rooms.MAX_REPLIES", 4)  # the key, the state, who is present and one reply
+
+    async def story():
+        teacher = await Teacher.open_room(process)
+        await teacher.lead(lesson="tokens-and-merges", step=4)
+        student = Student(process, teacher.code)
+        await student.until(lambda update: update["lesson"])
+        await teacher.until(lambda update: update["people"] == 1)
+        for reply in "12":
+            assert (await student.reply(reply, "tokens-and-merges", 4)).status_code == 200
+        assert_refused(await student.reply("1", "tokens-and-merges", 5), 403, "This room is full")
 
     run_in_event_loop(story())
 

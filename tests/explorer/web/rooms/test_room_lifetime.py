@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from explorer.web import rooms
-from explorer.web.key_value_stores import MemoryStore
+from explorer.web.key_value_stores import MemoryRooms
 from explorer.web.rooms import RoomStore
 
 from .conftest import STUDENT_NAME, Student, Teacher, make_process, run_in_event_loop
@@ -24,59 +24,53 @@ def test_abandoned_room_expires_with_all_its_data(store, monkeypatch):
         await student.until(lambda update: update["lesson"])
         monkeypatch.setattr("explorer.web.rooms.TTL_S", 60.0)
         await student.reply("1", "tokens-and-merges", 4)
-        assert store.keys("")
+        assert store.read_room(teacher.code)
         await student.until(lambda update: "closed" in update)
-        assert store.keys("") == []
+        assert store.count_rooms() == 0 and not store.read_room(teacher.code)
 
     run_in_event_loop(story())
 
 
-def test_leftovers_of_expired_room_are_removed_by_next_room(store):
-    process = make_process(store)
-    store.put("0123456789/reply/order:2/" + "a" * 32, b"1", 60)
-
-    async def story():
-        teacher = await Teacher.open_room(process)
-        assert all(teacher.code in key for key in store.keys(""))
-
-    run_in_event_loop(story())
-
-
-def test_reply_during_close_is_not_kept(monkeypatch):
-    store = MemoryStore()
-    room_store, put = RoomStore(store), store.put
+def test_reply_during_close_is_not_kept(store):
+    room_store = RoomStore(store)
     code, _key = room_store.open()
-
-    def put_after_close(*args):
-        room_store.close(code)
-        put(*args)
-
-    monkeypatch.setattr(store, "put", put_after_close)
+    room_store.close(code)
     room_store.reply(code, "order:2", STUDENT_NAME, "1")
-    assert store.keys("") == []
+    room_store.report_present(code, "a process", [STUDENT_NAME])
+    room_store.renew(code)
+    assert store.count_rooms() == 0 and room_store.read(code) is None
 
 
 def test_process_renews_presence_of_students():
-    """The store drops a student's presence that is not renewed within `PRESENCE_TTL_S`."""
-    store = MemoryStore()
+    """A student's presence that is not renewed within `PRESENCE_TTL_S` does not count."""
+    store = MemoryRooms()
     process = make_process(store)
 
     async def story():
         teacher = await Teacher.open_room(process)
         await Student(process, teacher.code).next()
         await teacher.until(lambda update: update["people"] == 1)
-        (presence_key,) = store.keys(f"{teacher.code}/there/")
-        presence, room = store.get(presence_key), process.watcher.get_local(teacher.code)
-        store.drop(presence_key)
+        room = process.watcher.get_local(teacher.code)
+        store.write_field(teacher.code, f"there/{process.watcher.name}", None)
         room.reported_at -= rooms.PRESENCE_TTL_S / 3
         room.to_read.set()
         for _time in range(100):
             await asyncio.sleep(0.02)
-            if store.get(presence_key) == presence:
+            if process.watcher.room_store.read(teacher.code).present_students:
                 return
         raise AssertionError("nobody is there any more")
 
     run_in_event_loop(story())
+
+
+def test_presence_that_a_process_no_longer_reports_ends(store, monkeypatch):
+    room_store = RoomStore(store)
+    code, _key = room_store.open()
+    room_store.report_present(code, "a process", [STUDENT_NAME])
+    assert room_store.read(code).present_students == {STUDENT_NAME}
+    now = time.time()
+    monkeypatch.setattr(rooms.time, "time", lambda: now + rooms.PRESENCE_TTL_S + 1)
+    assert room_store.read(code).present_students == set()
 
 
 def test_teacher_polling_keeps_room_alive(store, monkeypatch):
@@ -121,20 +115,15 @@ def test_process_follows_room_while_somebody_waits(process, monkeypatch):
 
 
 def test_returning_teacher_is_not_told_class_is_over(process, monkeypatch):
-    """The process stops following a room without waiting clients, while it checks the key in the store."""
+    """The process stops following a room without waiting clients, while it renews the room in the store."""
     monkeypatch.setattr(rooms, "POLL_INTERVAL_S", 0.2)
 
     async def story():
         teacher = await Teacher.open_room(process)
         await teacher.next()
-        room, is_teacher = process.watcher.get_local(teacher.code), process.watcher.room_store.is_teacher
-
-        def check_slowly(*args):
-            time.sleep(0.5)
-            return is_teacher(*args)
-
-        monkeypatch.setattr(process.watcher.room_store, "is_teacher", check_slowly)
-        room.left_at = -float("inf")
+        room = process.watcher.get_local(teacher.code)
+        monkeypatch.setattr(process.watcher.room_store, "renew", lambda code: time.sleep(0.5))
+        room.left_at = room.renewed_at = -float("inf")
         assert "people" in await teacher.request_json("next", **teacher.credentials)
 
     run_in_event_loop(story())

@@ -7,7 +7,7 @@ export class StandIn extends EventTarget {
   constructor(id = "") {
     super();
     const classes = new Set();
-    Object.assign(this, { id, dataset: {}, isConnected: true, textContent: "" });
+    Object.assign(this, { id, dataset: {}, textContent: "" });
     this.children = [];
     this.classList = { add: (name) => classes.add(name), remove: (name) => classes.delete(name), contains: (name) => classes.has(name), toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) };
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasAllWords, normalize, rankTokens, readHook, readNumbers, matchScore } from "../../../../explorer/web/widgets/header/search.js";
+import { hasAllWords, normalize, readHook, readNumbers, matchScore } from "../../../../explorer/web/widgets/header/search.js";
 
 const ranked = (names, query) => names.map((name) => [matchScore(normalize(name), normalize(query)), name])
   .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);
@@ -26,7 +26,7 @@ test("numbers name heads, layers, neurons and positions", () => {
   assert.deepEqual(readNumbers("L4"), [{ kind: "layer", layer: 4 }]);
   assert.deepEqual(readNumbers("head 5"), [{ kind: "head", index: 5 }]);
   assert.deepEqual(readNumbers("#5"), [{ kind: "position", index: 5 }]);
-  assert.deepEqual(readNumbers("7").map(({ kind }) => kind), ["layer", "position", "token"]);
+  assert.deepEqual(readNumbers("7").map(({ kind }) => kind), ["layer", "position"]);
   for (const query of ["rope", "4.5.6", "head", "step 512", ""]) assert.deepEqual(readNumbers(query), [], query);
   assert.deepEqual(readNumbers("层 4", { layer: ["层"], head: [], neuron: [], position: [] }), [{ kind: "layer", layer: 4 }]);
 });
@@ -36,12 +36,4 @@ test("hook names of TransformerLens lead to their view", () => {
   assert.deepEqual(readHook(" blocks.0.mlp.hook_post"), { layer: 0, view: "feed_forward" });
   assert.deepEqual(readHook("blocks.3.hook_resid_mid"), { layer: 3, view: "residual" });
   assert.equal(readHook("blocks.4"), null);
-});
-
-test("tokens are ordered: exact, with a space, then prefixes", () => {
-  const vocabulary = ["afox", "foxes", " fox", "fox", "\n", "x"];
-  assert.deepEqual(rankTokens(vocabulary, "Fox", 9).map(({ id }) => id), [3, 2, 1, 0]);
-  assert.deepEqual(rankTokens(vocabulary, "·fox", 2).map(({ id }) => id), [2, 3]);
-  assert.deepEqual(rankTokens(vocabulary, "↵", 9).map(({ id }) => id), [4]);
-  assert.deepEqual(rankTokens(vocabulary, "x", 9).map(({ id }) => id), [5]);
 });

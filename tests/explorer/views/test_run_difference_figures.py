@@ -3,21 +3,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.testing import assert_allclose
 
-from explorer.analysis.intervention_effects import (
-    comparison_rounding_threshold,
-    largest_score_change,
-    next_token_change,
-    pattern_change,
-)
+from explorer.analysis.intervention_effects import comparison_rounding_threshold, largest_score_change, pattern_change
 from explorer.analysis.next_token import surprisal
+from explorer.analysis.run_difference import next_token_probabilities, probability_moved
 from explorer.explain.notation import format_number
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views import intervention_effects, positions
+from explorer.views import positions, run_difference_figures
 from explorer.views.style import label
-from tests.sample_models import capture_edited_style
+from tests.sample_models import capture_edited_style, tokenizer
 from tests.subtest_loops import each_style, subtest_each
 
 with_unchanged = Comparison.with_unchanged
@@ -26,7 +22,7 @@ with_unchanged = Comparison.with_unchanged
 @each_style
 def test_heatmap_shows_every_weight_change(style):
     edited_trace = capture_edited_style(style)
-    heatmap = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).data[0]
+    heatmap = run_difference_figures.pattern_change_map(with_unchanged(edited_trace), 1, 2).data[0]
     drawn_values = np.tri(12, dtype=bool)
     assert_allclose(heatmap.z[drawn_values], pattern_change(with_unchanged(edited_trace), 1, 2)[drawn_values])
     assert np.isnan(heatmap.z[~drawn_values]).all()
@@ -36,29 +32,46 @@ def test_heatmap_shows_every_weight_change(style):
 @each_style
 def test_chosen_cell_is_framed(style):
     edited_trace = capture_edited_style(style)
-    (frame,) = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
+    (frame,) = run_difference_figures.pattern_change_map(
+        with_unchanged(edited_trace), 1, 2, query=7, key=3
+    ).layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (2.5, 3.5, 6.5, 7.5)
-    assert not intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).layout.shapes
+    assert not run_difference_figures.pattern_change_map(with_unchanged(edited_trace), 1, 2).layout.shapes
 
 
 @each_style
 def test_each_token_has_one_bar_per_run(style):
     edited_trace = capture_edited_style(style)
-    expected = next_token_change(with_unchanged(edited_trace), 7)
-    figure = intervention_effects.next_token_change_bars(with_unchanged(edited_trace), 7)
-    token_ids = expected.top(intervention_effects.BARS)
+    after, before = next_token_probabilities(with_unchanged(edited_trace), 7)
+    figure = run_difference_figures.next_token_comparison(with_unchanged(edited_trace), 7)
+    token_ids = run_difference_figures.top_tokens_of_either_run(after, before)
     assert [bars.name for bars in figure.data] == ["unchanged", "changed"]
-    assert_allclose(figure.data[0].x, expected.before[token_ids])
-    assert_allclose(figure.data[1].x, expected.after[token_ids])
+    assert_allclose(figure.data[0].x, before[token_ids])
+    assert_allclose(figure.data[1].x, after[token_ids])
     names = [label(edited_trace.vocabulary[i], max_chars=12) for i in token_ids]
     assert list(figure.layout.yaxis.ticktext) == names
-    assert f"{format_number(100 * expected.total_variation)}% moved between tokens" in figure.layout.xaxis.title.text
+    assert (
+        f"{format_number(100 * probability_moved(with_unchanged(edited_trace), 7))}% moved between tokens"
+        in figure.layout.xaxis.title.text
+    )
+
+
+@each_style
+def test_top_tokens_are_likeliest_in_either_run(style):
+    edited_trace = capture_edited_style(style)
+    after, before = next_token_probabilities(with_unchanged(edited_trace), 11)
+    top = run_difference_figures.top_tokens_of_either_run(after, before)
+    assert {int(before.argmax()), int(after.argmax())} <= set(top)
+    others = np.setdiff1d(np.arange(len(before)), top)
+    either = np.maximum(before, after)
+    assert either[others].max() <= either[top].min()
+    assert (np.diff(either[top]) <= 0).all()
 
 
 @each_style
 def test_summary_describes_effect_in_numbers(style):
     edited_trace = capture_edited_style(style)
-    summary = intervention_effects.intervention_summary(
+    summary = run_difference_figures.intervention_summary(
         with_unchanged(edited_trace), Selection(layer=1, head=2, query=7)
     )
     for edit in edited_trace.edits:
@@ -71,27 +84,24 @@ def test_summary_describes_effect_in_numbers(style):
 
 @each_style
 def test_single_token_summary_has_no_surprisal(capture_edited_trace, style):
-    assert "surprisal" not in intervention_effects.intervention_summary(
+    assert "surprisal" not in run_difference_figures.intervention_summary(
         with_unchanged(capture_edited_trace(style, 1)), Selection()
     )
 
 
 def edited_run(lms, trace, text):
-    return replace(capture(lms["rope"], trace.token_ids, parse_interventions(text)), baseline=trace)
+    changed = capture(lms["rope"], trace.token_ids, parse_interventions(text), tokenizer=tokenizer())
+    return replace(changed, baseline=trace)
 
 
 @subtest_each("amount", [1, 100, 4096])
 def test_differences_from_rounding_are_named(lms, capture_trace, amount):
     """With all positions shifted, RoPE gives the same scores: all differences are rounding."""
     trace = edited_run(lms, capture_trace("rope", 32), f"rope.angles*shift*{amount}")
-    assert (
-        0
-        < next_token_change(with_unchanged(trace), 31).total_variation
-        < comparison_rounding_threshold(with_unchanged(trace))
-    )
-    summary = intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=31))
+    assert 0 < probability_moved(with_unchanged(trace), 31) < comparison_rounding_threshold(with_unchanged(trace))
+    summary = run_difference_figures.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=31))
     assert summary.count("less than float32 can tell") == 3 and "at most" not in summary
-    title = intervention_effects.next_token_change_bars(with_unchanged(trace), 31).layout.xaxis.title.text
+    title = run_difference_figures.next_token_comparison(with_unchanged(trace), 31).layout.xaxis.title.text
     least = format_number(100 * comparison_rounding_threshold(with_unchanged(trace)))
     assert title == f"probability; less than float32 can tell ({least}%) moved between tokens"
 
@@ -103,10 +113,10 @@ def test_differences_above_rounding_have_numbers(lms, rope_trace):
         < np.abs(pattern_change(with_unchanged(trace), 0, 2)).max()
         < 0.01
     )
-    assert "can tell" not in intervention_effects.intervention_summary(
+    assert "can tell" not in run_difference_figures.intervention_summary(
         with_unchanged(trace), Selection(layer=0, head=2, query=7)
     )
-    assert not intervention_effects.pattern_change_map(with_unchanged(trace), 0, 2).layout.annotations
+    assert not run_difference_figures.pattern_change_map(with_unchanged(trace), 0, 2).layout.annotations
 
 
 def test_changed_angles_have_a_larger_rounding_threshold(lms, rope_trace):
@@ -134,14 +144,14 @@ def test_changed_angles_have_a_larger_rounding_threshold(lms, rope_trace):
 )
 def test_figure_without_change_gives_reason(lms, rope_trace, text, why):
     trace = edited_run(lms, rope_trace, text)
-    fig = intervention_effects.pattern_change_map(with_unchanged(trace), 1, 2)
+    fig = run_difference_figures.pattern_change_map(with_unchanged(trace), 1, 2)
     (annotation,) = fig.layout.annotations
     assert why in annotation.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
 
 
 def test_single_token_figure_gives_reason(lms, capture_trace):
     runs = with_unchanged(edited_run(lms, capture_trace("rope", 1), "rope.angles*zero"))
-    (annotation,) = intervention_effects.pattern_change_map(runs, 1, 2).layout.annotations
+    (annotation,) = run_difference_figures.pattern_change_map(runs, 1, 2).layout.annotations
     assert "nothing but itself" in annotation.text.replace("<br>", " ")
 
 
@@ -159,6 +169,6 @@ def test_rope_formula_includes_interventions(lms, rope_trace, text, words):
     rope_formula = positions.VIEW.formula(trace, Selection(layer=1, head=2, query=7))
     assert words in rope_formula
     assert (
-        intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=7))
+        run_difference_figures.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=7))
         in rope_formula
     )
