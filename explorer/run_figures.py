@@ -137,9 +137,9 @@ def draw_head_grid(grid: HeadHeatmaps) -> go.Figure:
         return {"tickvals": centres, "ticktext": [*map(str, range(count))], "showgrid": False, "title": {"text": title}}
 
     bounds = (-1, 1) if grid.signed else (0, 1)
-    scale = {"zmin": bounds[0], "zmax": bounds[1], "autocolorscale": True, "hoverongaps": False}
+    heatmap = go.Heatmap(z=z, zmin=bounds[0], zmax=bounds[1], hoverongaps=False)
     y = ticks(layers, "layer") | {"autorange": "reversed", "scaleanchor": "x"}
-    return figure(go.Heatmap(z=z, **scale), alt=grid.alt, xaxis=ticks(heads, "head"), yaxis=y)
+    return figure(heatmap, alt=grid.alt, xaxis=ticks(heads, "head"), yaxis=y)
 
 
 def run_html(trace: Trace) -> str:

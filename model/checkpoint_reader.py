@@ -16,7 +16,7 @@ from model.errors import ModelError
 from model.file_formats import check_not_placeholder, file_kind, unsupported_file_error
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import WeightPlacement, build_model
+from model.weight_placement import WeightPlacement, build_model, build_without_weights
 
 TOKENIZER = "tokenizer.tiktoken"
 
@@ -213,8 +213,7 @@ def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def one_block_model_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Return name -> shape of all weights of the model cut down to a single block, embeddings included."""
-    with torch.device("meta"):
-        weights = weights_to_save(TransformerLM(replace(config, num_layers=1)))
+    weights = weights_to_save(build_without_weights(replace(config, num_layers=1)))
     return {name: tuple(weight.shape) for name, weight in weights.items()}
 
 

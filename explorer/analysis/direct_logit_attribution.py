@@ -1,7 +1,7 @@
 """Direct logit attribution: each component's contribution to a logit (Elhage et al. 2021)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,7 @@ from explorer.architecture.residual_stream import (
     unnormalised_output_tap,
 )
 from explorer.explain import captured
-from explorer.explain.arithmetic import dot_product
+from explorer.explain.arithmetic import difference, dot_product
 from explorer.explain.captured import recompute
 from explorer.explain.captured.formulas import (
     active_interventions,
@@ -52,7 +52,6 @@ from explorer.explain.captured.formulas import (
 )
 from explorer.explain.derivation import (
     ALL,
-    Calculation,
     Derivation,
     Input,
     RecomputationCheck,
@@ -60,7 +59,7 @@ from explorer.explain.derivation import (
     read_input,
     unique_inputs,
 )
-from explorer.explain.notation import format_factor, format_six_digits, format_token_position, quote_token
+from explorer.explain.notation import format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace, cache_per_trace
@@ -214,15 +213,10 @@ def attribution_by_kind(trace: Trace, logit_attribution: LogitAttribution) -> di
     The kinds are "token", "position", "attention", including the biases of W_O, "feed_forward", "shift", the β of
     the norms and the unembedding's bias, and "changes", constants added by interventions.
     """
-    sums = {"token": logit_attribution.token} | (
-        {"position": logit_attribution.positions} if "position_embed" in trace else {}
-    )
-    sums |= {
-        "attention": float(logit_attribution.heads.sum() + logit_attribution.biases.sum()),
-        "feed_forward": float(logit_attribution.feed_forward.sum()),
-    }
-    sums |= {"shift": logit_attribution.shift} if has_logit_bias_terms(trace.config) else {}
-    return sums | ({"changes": logit_attribution.changes} if has_intervention_additions(trace) else {})
+    sums: dict[str, float] = {}
+    for component, layer in logit_components(trace, ("attention", "feed_forward")):
+        sums[component] = sums.get(component, 0.0) + component_value(logit_attribution, component, layer)
+    return sums
 
 
 def has_intervention_additions(trace: Trace) -> bool:
@@ -369,6 +363,35 @@ LOGIT_COMPONENTS = {
     "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
     "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = logit_direction("),
 }
+
+
+def component_value(logit_attribution: LogitAttribution, component: str, layer: int | None) -> float:
+    """Return the contribution of one of `LOGIT_COMPONENTS`."""
+    return float(LOGIT_COMPONENTS[component][1](logit_attribution, layer))
+
+
+def logit_components(
+    trace: Trace, per_layer: Sequence[str] = ("heads", "bias", "feed_forward"), has_changes: bool | None = None
+) -> list[tuple[str, int | None]]:
+    """Return the `LOGIT_COMPONENTS` that add up to a logit, in the order of the data flow, each with its layer or None.
+
+    Args:
+        per_layer: the components of each layer.
+        has_changes: whether what interventions add to the stream is one; None: if they add anything.
+    """
+    has_bias = "blocks.0.attn.o_proj.bias" in trace.weights
+    names = [name for name in per_layer if name != "bias" or has_bias]
+    if has_changes is None:
+        has_changes = has_intervention_additions(trace)
+    return [
+        ("token", None),
+        *[("position", None)] * ("position_embed" in trace),
+        *((name, layer) for layer in range(trace.config.num_layers) for name in names),
+        *[("shift", None)] * has_logit_bias_terms(trace.config),
+        *[("changes", None)] * has_changes,
+    ]
+
+
 # Formula of a logit, and of a logit difference.
 THROUGH_NORMS = (
     N_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run"),
@@ -385,10 +408,10 @@ Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked o
 
 
 def component_contribution(
-    trace: Trace, position: int, token_id: int, contrast_id: int | None, component: str, layer: int = 0
+    trace: Trace, position: int, token_id: int, contrast_id: int | None, component: str, layer: int | None = None
 ) -> Derivation:
     """Derive the contribution of one of `LOGIT_COMPONENTS` to a token's logit or logit difference."""
-    template, get_value, line = LOGIT_COMPONENTS[component]
+    template, _get_value, line = LOGIT_COMPONENTS[component]
     logit_attribution: LogitAttribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     symbols = (AT_THE_END if component in ("sum", "logit") else THROUGH_NORMS)[contrast_id is not None]
     shifts = logit_bias_terms_label(trace.config) if component == "shift" else ""
@@ -400,7 +423,7 @@ def component_contribution(
         token_id,
         contrast_id,
         name,
-        float(get_value(logit_attribution, layer)),
+        component_value(logit_attribution, component, layer),
         formula,
         vector,
         SourceLine(FILE, line),
@@ -493,7 +516,7 @@ def formula_with_softcap(trace: Trace, formula: str, contrast_id: int | None = N
     return translate(CAPPED[contrast_id is not None], formula=formula) if trace.config.logit_cap else formula
 
 
-def unembedding_input(trace: Trace, component: str, position: int, layer: int) -> Reads:
+def unembedding_input(trace: Trace, component: str, position: int, layer: int | None) -> Reads:
     """Return a component's contribution to the input of the unembedding."""
     if component in ("sum", "logit"):
         vector, read = read_input(trace, "final_norm", position)
@@ -511,7 +534,7 @@ def unembedding_input(trace: Trace, component: str, position: int, layer: int) -
     return propagate_along_path(trace, initial_contribution(trace, component, position, layer), path, position)
 
 
-def initial_contribution(trace: Trace, component: str, position: int, layer: int) -> Reads:
+def initial_contribution(trace: Trace, component: str, position: int, layer: int | None) -> Reads:
     """Return a component's vector at the start of its path.
 
     For embeddings at the first layer, for the feed-forward its output, for attention the output of its linear
@@ -595,14 +618,7 @@ def head_contribution_change(
 
 def derive_change(after: Derivation, before: Derivation) -> Derivation:
     """Derive the difference of two contributions."""
-    value = after.recomputed_value - before.recomputed_value
-    working = Calculation(
-        _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= ")),
-        lambda: (
-            f"{format_six_digits(after.recomputed_value)} − "
-            f"{format_factor(before.recomputed_value)} = {format_six_digits(value)}"
-        ),
-        value,
-        unique_inputs((*after.working.inputs, *before.working.inputs)),
-    )
+    symbols = _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= "))
+    inputs = unique_inputs((*after.working.inputs, *before.working.inputs))
+    working = difference(symbols, after.recomputed_value, before.recomputed_value, inputs)
     return Derivation(after.name, after.location, after.value - before.value, working, after.source)

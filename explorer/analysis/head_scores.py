@@ -1,9 +1,8 @@
 """Head scores, such as the induction score: how much each head does what it names, and what chance would give."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from explorer.architecture.formulas import first_visible_key, visibility_mask
 from explorer.explain.arithmetic import mean
 from explorer.explain.derivation import Derivation, get_element, read_input
 from explorer.explain.source_code import SourceLine
-from explorer.tracing.trace import Trace
+from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, translate
 
 FILE = "explorer/analysis/head_scores.py"
@@ -126,8 +125,9 @@ HEAD_SCORES = {
 }
 
 
+@cache_per_trace
 def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray:
-    """Return one of `HEAD_SCORES` of every head, (L, H) in [0, 1], a mean over queries without the first.
+    """Return one of `HEAD_SCORES` of every head, (L, H) in [0, 1], read-only, a mean over queries without the first.
 
     NaN if no query counts.
 
@@ -135,25 +135,19 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
         hide_first: leave out attention to the first token and renormalise the rest: many heads attend there by
             default.
     """
-    scores = SCORES_BY_TRACE.setdefault(trace, {})
-    if (name, hide_first) not in scores:
-        measure = HEAD_SCORES[name].measure
-        query_scores = measure or make_target_attention(target_mask(trace, name)[1:])
-        visible_counts, layer_scores = num_visible_keys(trace)[:, 1:], []
-        for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
-            patterns = (without_first_key(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
-            # One head at a time: a whole layer in float64 would take several times the memory of the layer.
-            heads = [
-                last_axis_mean(query_scores(patterns[[head]].astype(np.float64), visible_counts[layer]))
-                for head in range(len(patterns))
-            ]
-            layer_scores.append(np.concatenate(heads))
-        scores[name, hide_first] = np.stack(layer_scores)
-        scores[name, hide_first].flags.writeable = False
-    return scores[name, hide_first]
-
-
-SCORES_BY_TRACE: WeakKeyDictionary[Trace, dict[tuple[str, bool], np.ndarray]] = WeakKeyDictionary()
+    query_scores = HEAD_SCORES[name].measure or make_target_attention(target_mask(trace, name)[1:])
+    visible_counts, layer_scores = num_visible_keys(trace)[:, 1:], []
+    for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
+        patterns = (without_first_key(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
+        # One head at a time: a whole layer in float64 would take several times the memory of the layer.
+        heads = [
+            last_axis_mean(query_scores(patterns[[head]].astype(np.float64), visible_counts[layer]))
+            for head in range(len(patterns))
+        ]
+        layer_scores.append(np.concatenate(heads))
+    scores = np.stack(layer_scores)
+    scores.flags.writeable = False
+    return scores
 
 
 def make_target_attention(targets: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -197,8 +191,7 @@ def last_axis_mean(values: np.ndarray) -> np.ndarray:
     return values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan)
 
 
-TRIES, TRIES_PER_BATCH, SEED = 100, 20, 0
-MAX_CELLS = 4 << 20  # per batch of queries, over all tries
+TRIES, SEED = 100, 0
 QUANTILE = 0.95
 
 ROUNDING = 1e-6  # of scores in float32
@@ -225,19 +218,9 @@ class ChanceHeadScores:
         return np.ones(scores.shape, bool) if self.quantiles is None else scores > self.quantiles + ROUNDING
 
 
+@cache_per_trace
 def chance_head_scores(trace: Trace, name: str, hide_first: bool = False) -> ChanceHeadScores | None:
-    """Return the chance baseline of one of `HEAD_SCORES`, cached per run; None if no query counts."""
-    baselines = BASELINES.setdefault(trace, {})
-    if (name, hide_first) not in baselines:
-        baselines[name, hide_first] = compute_chance_head_scores(trace, name, hide_first)
-    return baselines[name, hide_first]
-
-
-BASELINES: WeakKeyDictionary[Trace, dict[tuple[str, bool], ChanceHeadScores | None]] = WeakKeyDictionary()
-
-
-def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> ChanceHeadScores | None:
-    """Return the head scores that chance gives on this text; None if no query counts."""
+    """Return the head scores that chance gives on this text, one of `HEAD_SCORES`; None if no query counts."""
     targets = target_mask(trace, name)
     if targets is None:
         if len(trace) < 2:
@@ -250,64 +233,39 @@ def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> Cha
         return None
     targets = targets[rows]  # (Q, T)
     targets[:, : int(hide_first)] = False
-    uniform_scores, quantiles, rolled_targets = [], [], None
+    uniform_scores, quantiles = [], []
     for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
         patterns = without_first_key(patterns) if hide_first else patterns
-        first = np.array([max(int(hide_first), first_visible_key(trace.config, layer, query)) for query in rows])[
-            :, None
-        ]
+        first = np.array([max(int(hide_first), first_visible_key(trace.config, layer, query)) for query in rows])
         uniform_scores.append(uniform_attention_score(targets, rows, first))
-        if rolled_targets is None or not np.array_equal(
-            first, rolled_targets.first
-        ):  # layers with the same visible keys share them
-            rolled_targets = RandomlyShiftedTargetMasks(targets, rows, first)
-        quantiles.append(chance_score_quantiles(patterns, rolled_targets))
+        quantiles.append(chance_score_quantiles(patterns, targets, rows, first))
     return ChanceHeadScores(np.array(uniform_scores), np.stack(quantiles), len(rows))
 
 
 def uniform_attention_score(targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> float:
-    """Return the score of uniform attention over the keys from `first` (Q, 1) to the query."""
-    visible_targets = targets & (np.arange(targets.shape[1]) >= first)
-    return float((visible_targets.sum(-1) / np.maximum(rows + 1 - first[:, 0], 1)).mean())
+    """Return the score of uniform attention over the keys from `first` (Q,) to the query."""
+    visible_targets = targets & (np.arange(targets.shape[1]) >= first[:, None])
+    return float((visible_targets.sum(-1) / np.maximum(rows + 1 - first, 1)).mean())
 
 
-class RandomlyShiftedTargetMasks:
-    """The targets (Q, T) of every try, each row shifted around its visible keys by a random number of positions.
+def chance_score_quantiles(
+    patterns: np.ndarray, targets: np.ndarray, rows: np.ndarray, first: np.ndarray
+) -> np.ndarray:
+    """Return the quantile of the scores over all tries, (H,), for one layer's patterns (H, T, T).
 
     Args:
-        rows: (Q,) positions of the queries.
-        first: (Q, 1) the first visible key of each query.
+        targets: (Q, T) of the queries that count.
+        rows: (Q,) positions of these queries.
+        first: (Q,) the first visible key of each.
     """
-
-    def __init__(self, targets: np.ndarray, rows: np.ndarray, first: np.ndarray):
-        self.rows, self.first, self._num_keys = rows, first, targets.shape[1]
-        num_visible_keys = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
-        offset = np.arange(self._num_keys) - first  # (Q, T)
-        random, packed = np.random.default_rng(SEED), []
-        for _batch in range(TRIES // TRIES_PER_BATCH):
-            shifts = random.integers(num_visible_keys, size=(TRIES_PER_BATCH, len(rows), 1))
-            rolled = np.take_along_axis(
-                targets[None], (offset - shifts) % num_visible_keys + np.minimum(first, rows[:, None]), -1
-            )
-            rolled &= (offset >= 0) & (offset < num_visible_keys)  # (AT_ONCE, Q, T)
-            packed.append(np.packbits(rolled, axis=-1))  # an eighth of the memory
-        self._packed = np.concatenate(packed)
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield batches of queries (n,) with the targets of all tries, 0 or 1 in float32, (TRIES, n, T)."""
-        count = max(1, MAX_CELLS // (TRIES * self._num_keys))
-        for start in range(0, len(self.rows), count):
-            batch = slice(start, start + count)
-            rolled = np.unpackbits(self._packed[:, batch], axis=-1, count=self._num_keys)
-            yield self.rows[batch], rolled.astype(np.float32)
-
-
-def chance_score_quantiles(patterns: np.ndarray, rolled_targets: RandomlyShiftedTargetMasks) -> np.ndarray:
-    """Return the quantile of the scores over all tries, (H,), for one layer's patterns (H, T, T)."""
-    tries = np.zeros((len(patterns), TRIES))
-    for rows, targets in rolled_targets:
-        tries += patterns[:, rows].reshape(len(patterns), -1) @ targets.reshape(TRIES, -1).T
-    return np.quantile(tries / len(rolled_targets.rows), QUANTILE, axis=-1, method="inverted_cdf")
+    query, key = np.nonzero(targets & (np.arange(targets.shape[1]) >= first[:, None]))
+    visible_counts = np.maximum(rows + 1 - first, 1)
+    random, tries = np.random.default_rng(SEED), np.empty((len(patterns), TRIES))
+    for i in range(TRIES):
+        shifts = random.integers(visible_counts)
+        shifted_key = first[query] + (key - first[query] + shifts[query]) % visible_counts[query]
+        tries[:, i] = patterns[:, rows[query], shifted_key].sum(-1, dtype=np.float64)
+    return np.quantile(tries / len(rows), QUANTILE, axis=-1, method="inverted_cdf")
 
 
 def uniform_attention_measures(trace: Trace, measure: Callable, hide_first: bool) -> np.ndarray:

@@ -18,7 +18,7 @@ from explorer.explain.derivation import (
     unique_inputs,
 )
 from explorer.explain.derivation import rounding_threshold as rounding_resolution
-from explorer.explain.notation import format_factor, format_six_digits, format_sum, format_token_position, quote_token
+from explorer.explain.notation import format_six_digits, format_sum, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.comparison import Comparison
@@ -330,9 +330,8 @@ def single_effect(comparison: Comparison, query: int, token_id: int, measure: st
     after = logit if measure == "logit" else math.exp(ln_p)
     rerun_input = Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=query), (), read.shape)
     source = SourceLine(FILE, "return self.single_values - self.before")
-    return _derivation(
-        comparison, query, token_id, measure, displayed_value, _change(before, after, (read, rerun_input)), source
-    )
+    working = arithmetic.difference(_("changed − unchanged"), after, before, (read, rerun_input))
+    return _derivation(comparison, query, token_id, measure, displayed_value, working, source)
 
 
 def summed_effect(comparison: Comparison, query: int, token_id: int, measure: str) -> Derivation:
@@ -357,9 +356,8 @@ def joint_effect(comparison: Comparison, query: int, token_id: int, measure: str
     before, read = _captured_measure(comparison, query, token_id, measure, changed=False)
     after, rerun_input = _captured_measure(comparison, query, token_id, measure, changed=True)
     source = SourceLine(FILE, "return self.joint_value - self.before")
-    return _derivation(
-        comparison, query, token_id, measure, interaction.joint, _change(before, after, (read, rerun_input)), source
-    )
+    working = arithmetic.difference(_("changed − unchanged"), after, before, (read, rerun_input))
+    return _derivation(comparison, query, token_id, measure, interaction.joint, working, source)
 
 
 def interaction_effect(comparison: Comparison, query: int, token_id: int, measure: str) -> Derivation:
@@ -368,13 +366,8 @@ def interaction_effect(comparison: Comparison, query: int, token_id: int, measur
     joint, total = (
         derive_effect(comparison, query, token_id, measure).working for derive_effect in (joint_effect, summed_effect)
     )
-    value = joint.value - total.value
-    working = Calculation(
-        _("interaction = effect of all together − sum of the single ones"),
-        lambda: f"{format_six_digits(joint.value)} − {format_factor(total.value)} = {format_six_digits(value)}",
-        value,
-        total.inputs,
-    )
+    symbols = _("interaction = effect of all together − sum of the single ones")
+    working = arithmetic.difference(symbols, joint.value, total.value, total.inputs)
     source = SourceLine(FILE, "return self.joint - self.sum")
     return _derivation(comparison, query, token_id, measure, interaction.interaction, working, source)
 
@@ -385,16 +378,6 @@ def _captured_measure(
     logits, read = read_input(comparison.trace if changed else comparison.other, "logits", query)
     value = float(logits[token_id]) if measure == "logit" else arithmetic.probability(logits, token_id, ()).value
     return value, read
-
-
-def _change(before: float, after: float, inputs: tuple[Input, ...]) -> Calculation:
-    change = after - before
-    return Calculation(
-        _("changed − unchanged"),
-        lambda: f"{format_six_digits(after)} − {format_factor(before)} = {format_six_digits(change)}",
-        change,
-        inputs,
-    )
 
 
 def _derivation(

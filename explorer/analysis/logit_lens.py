@@ -1,6 +1,6 @@
 """The logit lens (nostalgebraist 2020): the unembedding of any depth's vectors, and summaries of the distributions."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -13,7 +13,6 @@ from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.formulas import (
-    active_interventions,
     apply_intervention_linear_part,
     has_bias,
     normalise_before_gain,
@@ -27,12 +26,11 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.tracing.trace import CHUNK_BYTES, Trace, cache_per_trace
-from explorer.tracing.weight_matrices import iter_chunks, linear, linear_by_chunks
+from explorer.tracing.trace import Trace, cache_per_trace, summarise_logits
+from explorer.tracing.weight_matrices import linear_by_chunks
 from explorer.translations import N_, _, translate
 
-TOP = 3
-Block = tuple[slice, slice, np.ndarray]  # slice of distributions, slice of tokens, logits (n, m)
+LENS_CHUNK_BYTES = 64 << 20  # of logits at a time: each time the whole unembedding is read
 
 
 @dataclass(frozen=True)
@@ -53,83 +51,15 @@ class LogitSummaries:
 
     @classmethod
     def from_logits(cls, logits: np.ndarray) -> "LogitSummaries":
-        """Summarise logits (..., V)."""
-        count, size = int(np.prod(logits.shape[:-1])), logits.shape[-1]
-        blocks = [(slice(0, count), slice(0, size), logits.reshape(count, size))]
-        return cls.from_blocks(blocks, count, size).reshape(*logits.shape[:-1])
-
-    @classmethod
-    def from_blocks(cls, blocks: Iterable[Block], count: int, vocab_size: int) -> "LogitSummaries":
-        """Summarise `count` distributions from blocks of logits; for each, blocks are in the order of token ids."""
-        largest, total, weighted = np.full(count, -np.inf), np.zeros(count), np.zeros(count)
-        num_top = min(TOP, vocab_size)
-        top, best = np.full((count, num_top), vocab_size), np.full((count, num_top), -np.inf)
-        for rows, tokens, logits in blocks:
-            block_largest = logits.max(-1)
-            shifted = logits - block_largest[:, None]
-            exps = np.exp(shifted)
-            block_sums = exps.sum(-1), np.einsum("nv,nv->n", exps, shifted)
-            before = largest[rows], total[rows], weighted[rows]
-            largest[rows], total[rows], weighted[rows] = _merge(before, (block_largest.astype(np.float64), *block_sums))
-            ids, values = _top_logits(shifted, logits, min(num_top, logits.shape[-1]))
-            ids = np.concatenate([top[rows], ids + tokens.start], axis=-1)
-            values = np.concatenate([best[rows], values], axis=-1)
-            first = np.where(np.isnan(values), -np.inf, -values)  # NaN comes first, as in `argmax`
-            order = np.lexsort((ids, first), axis=-1)[:, :num_top]
-            top[rows], best[rows] = np.take_along_axis(ids, order, -1), np.take_along_axis(values, order, -1)
-        log_total = np.log(total)  # relative to the largest logit
-        entropy = np.maximum(0, log_total - weighted / total) / np.log(2)
-        probabilities = np.exp(best - largest[:, None] - log_total[:, None])
-        return cls(top, probabilities, log_total + largest, entropy)
-
-    def reshape(self, *shape: int) -> "LogitSummaries":
-        """Return the summaries with other leading axes."""
-        tops = (array.reshape(*shape, array.shape[-1]) for array in (self.top, self.probabilities))
-        return LogitSummaries(*tops, self.log_total.reshape(shape), self.entropy.reshape(shape))
+        """Summarise logits (n, V)."""
+        log_total, entropy, top, top_logits = summarise_logits(logits)
+        return cls(top, np.exp(top_logits - log_total[:, None]), log_total, entropy)
 
     def select(self, indices: slice) -> "LogitSummaries":
         """Return the summaries (S, n, ...) at some indices of the second axis."""
         return LogitSummaries(
             *(array[:, indices] for array in (self.top, self.probabilities, self.log_total, self.entropy))
         )
-
-
-Sums = tuple[np.ndarray, np.ndarray, np.ndarray]  # largest logit m, Σ e^(logit - m), Σ e^(logit - m) (logit - m)
-
-
-def _merge(one: Sums, other: Sums) -> Sums:
-    """Merge the sums of two sets of tokens; the first may be empty."""
-    largest = np.maximum(one[0], other[0])
-    total, weighted = np.zeros_like(largest), np.zeros_like(largest)
-    for own_largest, sums, products in (one, other):
-        gap = np.where(sums > 0, own_largest - largest, 0.0)
-        total, weighted = total + np.exp(gap) * sums, weighted + np.exp(gap) * (products + gap * sums)
-    return largest, total, weighted
-
-
-def _top_logits(shifted: np.ndarray, logits: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices (n, count) and values of the largest logits (n, m).
-
-    `shifted` has the same order and is overwritten.
-    """
-    ids = []
-    for _rank in range(count):  # repeated argmax is faster than sorting
-        ids.append(shifted.argmax(-1))
-        np.put_along_axis(shifted, ids[-1][:, None], -np.inf, axis=-1)
-    indices = np.stack(ids, axis=-1)
-    return indices, np.take_along_axis(logits, indices, -1).astype(np.float64)
-
-
-def token_ranks_in_blocks(blocks: Iterable[Block], logits: np.ndarray) -> np.ndarray:
-    """Return the ranks of n tokens in each of N distributions, (n, N), given their logits (n, N).
-
-    A rank is 1 + the number of more probable tokens.
-    """
-    likelier = np.zeros(logits.shape, int)
-    for rows, _tokens, block_logits in blocks:
-        for count, token_logits in zip(likelier, logits, strict=True):
-            count[rows] += (block_logits > token_logits[rows, None]).sum(-1)
-    return likelier + 1
 
 
 # name -> quantity that the cells are coloured by
@@ -169,10 +99,9 @@ def lens_summaries(trace: Trace, positions: range) -> LogitSummaries:
         for other, summaries in list(summaries_by_range.items()):
             if other[0] <= positions[0] and positions[-1] <= other[-1]:
                 return summaries.select(slice(positions.start - other.start, positions.stop - other.start))
-        summaries = LogitSummaries.from_blocks(
-            iter_lens_logits(trace, positions), len(depth_names(trace)) * len(positions), trace.config.vocab_size
-        )
-        summaries = summaries.reshape(-1, len(positions))
+        chunks = [vars(LogitSummaries.from_logits(logits)).values() for logits in iter_lens_logits(trace, positions)]
+        joined = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
+        summaries = LogitSummaries(*(array.reshape(-1, len(positions), *array.shape[1:]) for array in joined))
         for old in list(summaries_by_range)[: 1 - MAX_SUMMARIES]:
             summaries_by_range.pop(old, None)
         summaries_by_range[positions] = summaries
@@ -182,16 +111,14 @@ def lens_summaries(trace: Trace, positions: range) -> LogitSummaries:
 SUMMARIES: WeakKeyDictionary[Trace, dict[range, LogitSummaries]] = WeakKeyDictionary()
 
 
-def iter_lens_logits(trace: Trace, positions: range, token_ids: Collection[int] = ()) -> Iterator[Block]:
-    """Yield the logits at every depth after `positions`, in blocks of tokens for all depths at once.
-
-    Reading the unembedding takes longer than the products with few vectors.
-
-    Args:
-        token_ids: restrict the result to the blocks of the vocabulary that contain one of these.
-    """
+def iter_lens_logits(trace: Trace, positions: range) -> Iterator[np.ndarray]:
+    """Yield the logits at every depth after `positions`, (n, V), of some vectors at a time: depth by depth."""
     x = lens_inputs(trace, slice(positions.start, positions.stop))
-    return iter_logit_blocks(trace, x.reshape(-1, x.shape[-1]), np.tile(np.array(positions), len(x)), token_ids)
+    vectors, position_ids = x.reshape(-1, x.shape[-1]), np.tile(np.array(positions), len(x))
+    step = max(1, LENS_CHUNK_BYTES // (4 * trace.config.vocab_size))
+    for start in range(0, len(vectors), step):
+        rows = slice(start, start + step)
+        yield unembed_vectors(trace, vectors[rows], position_ids[rows])
 
 
 def token_probabilities(trace: Trace, positions: range, token_id: int) -> np.ndarray:
@@ -208,18 +135,15 @@ def single_token_ranks(trace: Trace, positions: range, token_id: int) -> np.ndar
 
 @cache_per_trace
 def token_ranks(trace: Trace, positions: range, token_ids: tuple[int, ...]) -> np.ndarray:
-    """Return the ranks of several tokens, (N, S, n), with one pass over the vocabulary."""
-    token_logits = np.empty((len(token_ids), len(depth_names(trace)) * len(positions)), np.float32)
-    for rows, tokens, logits in iter_lens_logits(trace, positions, token_ids=token_ids):
-        for index, token_id in enumerate(token_ids):
-            if tokens.start <= token_id < tokens.stop:
-                token_logits[index, rows] = logits[:, token_id - tokens.start]
-    return token_ranks_in_blocks(iter_lens_logits(trace, positions), token_logits).reshape(
-        len(token_ids), -1, len(positions)
-    )
+    """Return the ranks of several tokens, (N, S, n), with one pass over the logits."""
+    ranks = [
+        [(logits > logits[:, [token_id]]).sum(-1) + 1 for token_id in token_ids]
+        for logits in iter_lens_logits(trace, positions)
+    ]
+    return np.concatenate(ranks, axis=1).reshape(len(token_ids), -1, len(positions))
 
 
-FILE = "explorer/analysis/logit_lens.py"
+FILE, TRACE_FILE = "explorer/analysis/logit_lens.py", "explorer/tracing/trace.py"
 MEASURES = {
     "probability": arithmetic.probability,
     "target": arithmetic.probability,
@@ -249,7 +173,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     if kind == "probability":
         token_id = int(read.top[depth, 0, 0])
     get_value, file, line = {
-        "probability": (lambda: read.probabilities[depth, 0, 0], FILE, "probabilities = np.exp("),
+        "probability": (lambda: read.probabilities[depth, 0, 0], FILE, "np.exp(top_logits - log_total"),
         "target": (
             lambda: token_probabilities(trace, positions, token_id)[depth, 0],
             FILE,
@@ -258,9 +182,9 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         "rank": (
             lambda: single_token_ranks(trace, positions, token_id)[depth, 0],
             FILE,
-            "count[rows] += (block_logits > token_logits[rows, None])",
+            "(logits > logits[:, [token_id]]).sum(-1) + 1",
         ),
-        "entropy": (lambda: read.entropy[depth, 0], FILE, "entropy = np.maximum(0, log_total"),
+        "entropy": (lambda: read.entropy[depth, 0], TRACE_FILE, "bits = (np.log(sums)"),
     }[kind]
     x, inputs = lens_unembedding_input(trace, depth, position)
     table = trace.weights["lm_head.weight"]
@@ -338,36 +262,6 @@ def unembed_vectors(trace: Trace, x: np.ndarray, positions: int | np.ndarray | N
     return apply_intervention_linear_part(
         trace, "logits", softcap(project_to_vocabulary(trace, x.astype(np.float32)), trace.config.logit_cap), positions
     )
-
-
-def iter_logit_blocks(
-    trace: Trace, x: np.ndarray, positions: np.ndarray, token_ids: Collection[int] = ()
-) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """Yield the logits of many vectors (N, D), each at its position, in blocks of vectors and tokens.
-
-    Each block comes with the slices of its vectors and tokens; for each vector, tokens are in order. Results
-    are the same bit for bit on every call.
-
-    Args:
-        token_ids: restrict the result to the blocks of the vocabulary that contain one of these.
-    """
-    x, size = x.astype(np.float32), trace.config.vocab_size
-    if active_interventions(trace, "logits"):  # an intervention may mix the logits of several tokens
-        for rows in _slices(len(x), CHUNK_BYTES // (4 * size)):
-            yield rows, slice(0, size), unembed_vectors(trace, x[rows], positions[rows])
-        return
-    biases = trace.weights["lm_head.bias"] if trace.config.unembedding_bias else None
-    for tokens, table in iter_chunks(trace.weights["lm_head.weight"]):
-        if token_ids and not any(tokens.start <= token_id < tokens.stop for token_id in token_ids):
-            continue
-        for rows in _slices(len(x), CHUNK_BYTES // (4 * len(table))):
-            logits = linear(x[rows], table)
-            yield rows, tokens, softcap(logits if biases is None else logits + biases[tokens], trace.config.logit_cap)
-
-
-def _slices(count: int, size: int) -> Iterator[slice]:
-    for start in range(0, count, max(1, size)):
-        yield slice(start, min(count, start + max(1, size)))
 
 
 def unembed_token(trace: Trace, x: np.ndarray, token_id: int, positions: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import UserError
 from explorer.explain import arithmetic
-from explorer.explain.derivation import Calculation, Derivation, Input, get_element, get_item, read_input
-from explorer.explain.notation import format_factor, format_six_digits, format_token_position, token_formatter
+from explorer.explain.derivation import Derivation, Input, get_element, get_item, read_input
+from explorer.explain.notation import format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import AddDirection, DirectionSpec, Intervention
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
@@ -352,8 +352,7 @@ def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) 
         Input(name, (), (trace.config.vocab_size,))
         for name in (_("logits of a run with {edit}", edit=effects.edit.location_key), _("logits of a run as it is"))
     )
-    numbers = f"{format_six_digits(after)} − {format_factor(before)} = {format_six_digits(after - before)}"
-    working = Calculation(_("changed − unchanged"), lambda: numbers, after - before, inputs)
+    working = arithmetic.difference(_("changed − unchanged"), after, before, inputs)
     return Derivation(
         _("change of the lead"),
         token_formatter(trace)(prompt),

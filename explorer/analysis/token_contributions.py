@@ -11,15 +11,14 @@ from explorer.analysis.direct_logit_attribution import (
     changed_head_mask,
     component_contribution,
     direct_logit_attribution,
-    has_intervention_additions,
     head_contribution,
     head_output_norms,
+    logit_components,
     logit_contribution,
     propagate_along_path,
 )
-from explorer.architecture.formulas import has_logit_bias_terms
 from explorer.architecture.residual_stream import path_to_unembedding
-from explorer.explain.arithmetic import dot_product
+from explorer.explain.arithmetic import difference, dot_product
 from explorer.explain.captured.formulas import concatenate_heads
 from explorer.explain.derivation import (
     ALL,
@@ -199,9 +198,7 @@ def _attention_knockout_contribution(
     rerun_input = Input(
         _("logits of a run in which no later token sees it, at [{query}]", query=position), (), read.shape
     )
-    change = f - without
-    numbers = f"{format_six_digits(f)} − {format_factor(without)} = {format_six_digits(change)}"
-    working = Calculation(_("logit − logit without it"), lambda: numbers, change, (read, rerun_input))
+    working = difference(_("logit − logit without it"), f, without, (read, rerun_input))
     return _("knock-out"), working, '"knock_out": f'
 
 
@@ -313,14 +310,12 @@ def derive_contribution_without_source(
     trace: Trace, position: int, token_id: int, contrast_id: int | None
 ) -> Derivation:
     """Derive what no attention takes from a token, as the sum of its parts."""
-    layers, tokens = range(trace.config.num_layers), (position, token_id, contrast_id)
-    names = ["token", *["position"] * ("position_embed" in trace), *["shift"] * has_logit_bias_terms(trace.config)]
-    names += ["changes"] * has_intervention_additions(trace)
-    parts = [component_contribution(trace, *tokens, name) for name in names]
-    parts += [component_contribution(trace, *tokens, "feed_forward", layer) for layer in layers]
-    if "blocks.0.attn.o_proj.bias" in trace.weights:
-        parts += [component_contribution(trace, *tokens, "bias", layer) for layer in layers]
-    for layer in layers:
+    tokens = position, token_id, contrast_id
+    parts = [
+        component_contribution(trace, *tokens, name, layer)
+        for name, layer in logit_components(trace, ("bias", "feed_forward"))
+    ]
+    for layer in range(trace.config.num_layers):
         changed_heads = np.flatnonzero(changed_head_mask(trace, layer, position))
         parts += [head_contribution(trace, *tokens, layer, int(head)) for head in changed_heads]
     values = [part.recomputed_value for part in parts]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.attention import query_attention_stages, select_keys
-from explorer.analysis.logit_lens import TOP, lens_summaries
+from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.positions import main_pair, pair_scales, rotated_pairs, rotation_angles
 from explorer.analysis.residual import has_residual_stages, residual_norms
 from explorer.architecture.formulas import angles_tap, score_divisor_formula, score_divisor_in_numbers
@@ -104,9 +104,7 @@ def layers_walkthrough(trace: Trace, selection: Selection) -> dict[str, Any]:
             "updates": [update for stage_index, update in updates if before < stage_index <= stop],
             "guesses": [
                 {"token": escape_token(trace.vocabulary[token_id]), "probability": float(probability)}
-                for token_id, probability in zip(
-                    guesses.top[stop, 0][:TOP], guesses.probabilities[stop, 0], strict=True
-                )
+                for token_id, probability in zip(guesses.top[stop, 0], guesses.probabilities[stop, 0], strict=True)
             ],
         }
         for before, stop in zip([0, *stops], stops, strict=False)

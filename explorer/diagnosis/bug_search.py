@@ -92,12 +92,9 @@ def other_weight_bugs(scope: ModelSegment, tap: str) -> Iterator[KnownBug]:
         if kind != "weight" or stem == own_name or other.shape != weight.shape or not is_related_module(own_name, stem):
             continue
         text = N_("the weight of {other} is used, not its own")
-        if own_name.endswith(NORMS):
-            piece = own_name.split(".")[-1]
-
-            def change(formulas, _tap, piece=piece, stem=stem):
-                return formulas.with_norm(piece, replace(formulas.norms[piece], weights=lambda _name: stem))
-
+        is_norm = own_name.endswith(NORMS)
+        if is_norm:
+            change = change_norm_pieces({"weights": lambda _name, stem=stem: stem})
         elif tap == "embed":
 
             def change(formulas, _tap, stem=stem):
@@ -105,9 +102,7 @@ def other_weight_bugs(scope: ModelSegment, tap: str) -> Iterator[KnownBug]:
 
         else:
             change = replace_linear(lambda x, _name, weights, stem=stem: linear(x, stem, weights))
-        yield KnownBug(
-            "anothers_weight", text, "" if own_name.endswith(NORMS) else tap, (tap,), change, values=(("other", stem),)
-        )
+        yield KnownBug("anothers_weight", text, "" if is_norm else tap, (tap,), change, values=(("other", stem),))
 
 
 def is_related_module(first: str, second: str) -> bool:

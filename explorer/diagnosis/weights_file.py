@@ -185,7 +185,9 @@ def _find_weights_file(folder: Path) -> Path:
 
 
 def _read_shards(index: Path) -> dict[str, Any]:
-    weight_map = _read_json(index).get("weight_map")
+    weight_map = None
+    with suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
+        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
     if not isinstance(weight_map, dict):
         raise UserError(_("{file} names no files of weights.", file=index.name))
     shards = {}
@@ -325,14 +327,6 @@ def read_settings(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
             read = {".json": json.loads, ".toml": tomllib.loads}.get(path.suffix, yaml.safe_load)
             tree = read(text)
     return [(path.name, values) for _where, values in _find_settings(tree)]
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
-        if path.is_file() and path.stat().st_size < MAX_JSON_BYTES or path.name.endswith(".index.json"):
-            data = json.loads(path.read_text(encoding="utf-8"))
-            return data if isinstance(data, dict) else {}
-    return {}
 
 
 def _iter_mappings(

@@ -74,6 +74,13 @@ def largest(symbols: str, terms: np.ndarray, labels: Sequence[str], inputs: tupl
     )
 
 
+def difference(symbols: str, a: float, b: float, inputs: tuple[Input, ...]) -> Calculation:
+    """Calculate a − b."""
+    return Calculation(
+        symbols, lambda: f"{format_six_digits(a)} − {format_factor(b)} = {format_six_digits(a - b)}", a - b, inputs
+    )
+
+
 def quotient(symbols: str, above: float, below: float, inputs: tuple[Input, ...]) -> Calculation:
     """Calculate above / below; 0 if `below` is 0."""
     value = above / below if below else 0.0

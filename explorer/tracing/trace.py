@@ -178,27 +178,27 @@ class Logits:
         return LogitSummary(*joined).first(self.shape[0])
 
 
-def _summarise(logits: np.ndarray, next_ids: np.ndarray) -> LogitSummary:
-    """Summarise logits (n, V), given the next token at each position, (n,)."""
+def summarise_logits(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return `log_sum_exp`, `entropy`, `likeliest` and `likeliest_logits` of logits (n, V), as in `LogitSummary`."""
     largest = logits.max(-1, keepdims=True)
     shifted = logits - largest
     exps = np.exp(shifted)
     sums = exps.sum(-1, dtype=np.float64)
     bits = (np.log(sums) - np.einsum("tv,tv->t", exps, shifted) / sums) / np.log(2)
-    actual = np.take_along_axis(logits, next_ids[:, None], -1)
     likeliest = np.empty((len(logits), min(LIKELIEST, logits.shape[1])), int)
     for rank in range(likeliest.shape[1]):  # some times the largest is faster than to sort
         top = shifted.argmax(-1)[:, None]
         likeliest[:, rank] = top[:, 0]
         np.put_along_axis(shifted, top, -np.inf, axis=-1)
-    return LogitSummary(
-        log_sum_exp=np.log(sums) + largest[:, 0],
-        entropy=bits.clip(0),
-        likeliest=likeliest,
-        likeliest_logits=np.take_along_axis(logits, likeliest, -1).astype(float),
-        next_logit=actual[:, 0].astype(float),
-        next_rank=(logits > actual).sum(-1) + 1.0,
-    )
+    likeliest_logits = np.take_along_axis(logits, likeliest, -1).astype(float)
+    return np.log(sums) + largest[:, 0], bits.clip(0), likeliest, likeliest_logits
+
+
+def _summarise(logits: np.ndarray, next_ids: np.ndarray) -> LogitSummary:
+    """Summarise logits (n, V), given the next token at each position, (n,)."""
+    actual = np.take_along_axis(logits, next_ids[:, None], -1)
+    ranks = (logits > actual).sum(-1) + 1.0
+    return LogitSummary(*summarise_logits(logits), next_logit=actual[:, 0].astype(float), next_rank=ranks)
 
 
 def logits_from_array(token_ids: Sequence[int], logits: np.ndarray) -> Logits:

@@ -90,7 +90,6 @@ def captured_value_heatmap(
             z=values[:, start : column_range.stop],
             zmin=-largest if signed else 0,
             zmax=largest,
-            autocolorscale=True,
             hovertemplate=translate(labels.hover),
         ),
         alt=translate(

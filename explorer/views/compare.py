@@ -152,7 +152,6 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
             z=np.array(fact_shades + token_shades),
             zmin=0,
             zmax=1,
-            autocolorscale=True,
             showscale=False,
             text=rows,
             texttemplate="%{text}",

@@ -60,7 +60,6 @@ def deviation_by_position(report: DiagnosisReport) -> go.Figure:
             z=np.maximum(np.log10(clip_ratios(ratios)), 0.0),
             zmin=0,
             zmax=max_log_ratio,
-            autocolorscale=True,
             customdata=np.repeat(np.array(tap_click_selections(rows))[:, None], ratios.shape[1], axis=1).tolist(),
             text=[[format_number(value) for value in row] for row in ratios],
             hovertemplate=_("%{y}, position %{x}<br>%{text} times rounding<extra></extra>"),

@@ -83,7 +83,6 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
             z=values,
             zmin=-largest,
             zmax=largest,
-            autocolorscale=True,
             customdata=np.repeat(np.maximum(0, np.arange(len(rows)) - 1)[:, None], len(trace), axis=1),
             hovertemplate=_("token %{x}, %{y}<br>cosine %{z:.3g}<extra></extra>"),
             colorbar={"title": {"text": _("cosine"), "side": "right"}},

@@ -3,6 +3,7 @@
 Python fills the holes here, and JavaScript on the page without a server (web/without_server/figures.js).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,20 +12,22 @@ from explorer.translations import translate
 from explorer.views import graph_objects as go
 from explorer.views.style import figure
 
+PLACEHOLDER = re.compile(r"(?<![%{])\{(\w+)")  # not Plotly's %{x}, which is %{{x}} in a message with placeholders
+
 
 def value(name: str) -> dict[str, Any]:
     """Return a hole for a value of any kind."""
     return {"$value": name}
 
 
-def text(message: str, *names: str, **other_names: str) -> dict[str, Any]:
+def text(message: str, **other_names: str) -> dict[str, Any]:
     """Return a hole for a message marked by `N_`, which is translated, and formatted with values.
 
     Args:
-        names: of the message, and of the values.
-        other_names: name in the message -> name of the value.
+        message: with names of values in braces; those after a percent sign are Plotly's.
+        other_names: name in the message -> name of the value, where they differ.
     """
-    return {"$text": message, "names": {name: name for name in names} | other_names}
+    return {"$text": message, "names": {name: name for name in PLACEHOLDER.findall(message)} | other_names}
 
 
 def extend(name: str, **settings: Any) -> dict[str, Any]:

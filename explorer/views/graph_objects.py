@@ -14,12 +14,16 @@ import plotly.graph_objects
 
 Trace = dict[str, Any]  # bars, lines or a heatmap of a figure
 Bar = partial(dict, type="bar")
-Heatmap = partial(dict, type="heatmap")
 Scatter = partial(dict, type="scatter")
 
 # NumPy dtype -> plotly.js's name of it, for arrays that are encoded as bytes
 TYPED_ARRAYS = {"int8": "i1", "uint8": "u1", "int16": "i2", "int32": "i4", "float32": "f4", "float64": "f8"}
 LIST_SETTINGS = ("range",)  # settings that must be lists
+
+
+def Heatmap(**settings: Any) -> Trace:  # noqa: N802, Plotly’s name
+    """Return a heatmap in the colours of the template, unless it has its own `colorscale`."""
+    return {"type": "heatmap", "autocolorscale": "colorscale" not in settings, **settings}
 
 
 class Figure:

@@ -154,7 +154,6 @@ def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, q
             z=np.where(np.arange(len(trace)) <= query, norms, np.nan),  # later ones are not computed yet
             zmin=0,
             zmax=norms.max(),
-            autocolorscale=True,
             hovertemplate=hover,
             hoverongaps=False,
             colorbar={"title": {"text": _("length ‖x‖₂"), "side": "right"}},

@@ -13,6 +13,7 @@ from explorer.analysis.direct_logit_attribution import (
     derive_change,
     direct_logit_attribution,
     has_intervention_additions,
+    logit_components,
 )
 from explorer.analysis.intervention_effects import (
     comparison_rounding_threshold,
@@ -46,7 +47,6 @@ from explorer.views.shared_plots import (
     MAX_BAR_LABELS,
     bar_token_axis,
     component_bar_data,
-    component_keys,
     probability_bars,
 )
 from explorer.views.style import (
@@ -83,7 +83,6 @@ def pattern_change_map(
             z=np.where(np.tri(len(trace), dtype=bool), change, np.nan),
             zmin=-1,
             zmax=1,
-            autocolorscale=True,
             hovertemplate=_("query %{y} → key %{x}<br>weight %{z:+.3g}<extra></extra>"),
             hoverongaps=False,
             colorbar={"title": {"text": _("changed − unchanged weight"), "side": "right"}},
@@ -243,7 +242,6 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             z=values,
             zmin=0,
             zmax=MAX_RELATIVE_DISTANCE if is_alike else min(largest, MAX_RELATIVE_DISTANCE) or MAX_RELATIVE_DISTANCE,
-            autocolorscale=True,
             customdata=click_layers(stage_list, len(trace)),
             hovertemplate=_(
                 "token %{{x}}, stream at %{{y}}<br>distance ÷ length ({run}): %{{z:.3g}}<extra></extra>", run=second
@@ -477,8 +475,8 @@ def inspect_component_difference(
 ) -> tuple[Derivation, ...]:
     """Derive the clicked component's contribution in A and in B; of interventions, its change first."""
     arguments = attribution_arguments_of_both_runs(comparison, selection)
-    keys = component_keys(comparison.trace, has_intervention_bar(comparison))
-    component, layer = get_item(keys, point.coordinate("item"))
+    components = logit_components(comparison.trace, has_changes=has_intervention_bar(comparison))
+    component, layer = get_item(components, point.coordinate("item"))
     derivations = tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
     return (derive_change(*derivations), *derivations) if comparison.is_unchanged else derivations
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
+from explorer.analysis.direct_logit_attribution import LogitAttribution, component_value, logit_components
 from explorer.architecture.formulas import (
     has_logit_bias_terms,
     logit_bias_terms_label,
@@ -14,7 +14,7 @@ from explorer.architecture.formulas import (
 )
 from explorer.explain.notation import format_contribution, format_number, format_percent
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.figure_template import FigureTemplate, extend, text, value
 from explorer.views.style import (
@@ -45,48 +45,23 @@ def component_bar_data(
         include_interventions: whether what interventions add to the stream has a bar; None: if they add
             anything.
     """
-    yield _("embedding"), contributions.token, EMBEDDING, _("the token’s embedding"), None
-    if "position_embed" in trace:
-        yield _("position"), contributions.positions, EMBEDDING, _("the position added to it"), None
-    for layer, heads in enumerate(contributions.heads):
-        description = _("the {count} heads of layer {layer}", count=len(heads), layer=layer)
-        yield _("{layer} attention", layer=layer), heads.sum(), ATTENTION, description, layer
-        if f"blocks.{layer}.attn.o_proj.bias" in trace.weights:
-            description = _("the bias of W_O of layer {layer}", layer=layer)
-            yield _("{layer} bias", layer=layer), contributions.biases[layer], ATTENTION, description, layer
-        description = _("the feed-forward of layer {layer}", layer=layer)
-        yield (
-            _("{layer} feed-forward", layer=layer),
-            contributions.feed_forward[layer],
-            FEED_FORWARD,
-            description,
-            layer,
-        )
-    if has_logit_bias_terms(trace.config):
-        yield (
-            logit_bias_terms_symbols(trace.config),
-            contributions.shift,
-            NORM,
-            logit_bias_terms_label(trace.config),
-            None,
-        )
-    if has_intervention_additions(trace) if include_interventions is None else include_interventions:
-        yield _("changes"), contributions.changes, SELECTED, _("what the changes of the run put in"), None
+    for component, layer in logit_components(trace, has_changes=include_interventions):
+        name, colour, description = COMPONENT_TEXTS[component]
+        name = translate(name, layer=layer) or logit_bias_terms_symbols(trace.config)
+        description = translate(description, layer=layer, count=trace.config.num_heads)
+        description = description or logit_bias_terms_label(trace.config)
+        yield name, component_value(contributions, component, layer), colour, description, layer
 
 
-def component_keys(trace: Trace, include_interventions: bool | None = None) -> list[tuple[str, int]]:
-    """Return the key of each bar's component, for its derivation, and its layer."""
-    include_interventions = (
-        has_intervention_additions(trace) if include_interventions is None else include_interventions
-    )
-    bias = "blocks.0.attn.o_proj.bias" in trace.weights
-    names_per_layer = ("heads", *["bias"] * bias, "feed_forward")
-    first_names = ("token", *["position"] * ("position_embed" in trace))
-    last_names = [*["shift"] * has_logit_bias_terms(trace.config), *["changes"] * include_interventions]
-    layers = [(component, layer) for layer in range(trace.config.num_layers) for component in names_per_layer]
-    return [*((component, 0) for component in first_names), *layers, *((component, 0) for component in last_names)]
-
-
+COMPONENT_TEXTS = {  # component -> axis label, colour and description; the texts of "shift" depend on the model
+    "token": (N_("embedding"), EMBEDDING, N_("the token’s embedding")),
+    "position": (N_("position"), EMBEDDING, N_("the position added to it")),
+    "heads": (N_("{layer} attention"), ATTENTION, N_("the {count} heads of layer {layer}")),
+    "bias": (N_("{layer} bias"), ATTENTION, N_("the bias of W_O of layer {layer}")),
+    "feed_forward": (N_("{layer} feed-forward"), FEED_FORWARD, N_("the feed-forward of layer {layer}")),
+    "shift": ("", NORM, ""),
+    "changes": (N_("changes"), SELECTED, N_("what the changes of the run put in")),
+}
 BAR_NUMBERS = {"textposition": "outside", "textangle": 0, "textfont": {"size": 11}, "cliponaxis": False}
 
 
@@ -197,7 +172,6 @@ def head_map(
             z=values,
             zmin=colours[0],
             zmax=colours[1],
-            autocolorscale=True,
             text=[[format_cell(value) for value in row] for row in values],
             customdata=customdata,
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
@@ -262,18 +236,17 @@ def score_term_figure(hover: Any, alt: Any, **xaxis: Any) -> FigureTemplate:
     return FigureTemplate(
         alt=alt,
         traces=[
-            {
-                "type": "bar",
-                "x": value("terms"),
-                "y": value("added"),
-                "marker": {"color": ATTENTION},
-                "hovertemplate": hover,
-            }
+            go.Bar(
+                x=value("terms"),
+                y=value("added"),
+                marker={"color": ATTENTION},
+                hovertemplate=hover,
+            )
         ],
         layout={
             "xaxis": {"showgrid": False, **xaxis},
             "yaxis": {"title": {"text": text(N_("part of the score"))}},
-            "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), "total", count="parts")),
+            "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), count="parts")),
             "shapes": value("frames"),
         },
     )
@@ -299,20 +272,15 @@ def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.
 
 
 POSITION_VECTORS_FIGURE = FigureTemplate(
-    alt=text(
-        N_("What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}."),
-        *("positions", "dimensions", "least", "most"),
-    ),
+    alt=text(N_("What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}.")),
     traces=[
-        {
-            "type": "heatmap",
-            "y": value("labels"),
-            "z": value("values"),
-            "zmin": value("least_colour"),
-            "zmax": value("most_colour"),
-            "autocolorscale": True,
-            "hovertemplate": text(N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>")),
-        }
+        go.Heatmap(
+            y=value("labels"),
+            z=value("values"),
+            zmin=value("least_colour"),
+            zmax=value("most_colour"),
+            hovertemplate=text(N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": {"title": {"text": text(N_("dimension"))}, "showgrid": False},

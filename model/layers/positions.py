@@ -41,8 +41,7 @@ class SinusoidalPositionalEmbedding(nn.Module):
 
     def forward(self, positions: Tensor) -> Tensor:
         angles = position_angles(positions, self.frequencies)  # (..., T) -> (..., T, D / 2)
-        vectors = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (..., T, D)
-        return vectors.to(positions.device, torch.float32)
+        return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(positions.device, torch.float32)
 
 
 def rotary_frequencies(

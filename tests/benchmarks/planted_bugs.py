@@ -136,11 +136,11 @@ BUGS = {
         ("return -(rows * logs).sum(-1) / np.log2(num_visible)", "return -(rows * logs).sum(-1)"),
     ],
     "explorer/analysis/test_logit_lens.py": [
-        ("total + np.exp(gap) * sums, weighted", "total + sums, weighted"),
-        ("ids + tokens.start], axis=-1)", "ids], axis=-1)"),
+        ("np.exp(top_logits - log_total[:, None])", "np.exp(top_logits - log_total[0])"),
+        ("np.tile(np.array(positions), len(x))", "np.repeat(np.array(positions), len(x))"),
         (
-            "entropy = np.maximum(0, log_total - weighted / total) / np.log(2)",
-            "entropy = np.maximum(0, log_total - weighted / total)",
+            'bits = (np.log(sums) - np.einsum("tv,tv->t", exps, shifted) / sums) / np.log(2)',
+            'bits = np.log(sums) - np.einsum("tv,tv->t", exps, shifted) / sums',
         ),
     ],
     "explorer/analysis/test_direct_logit_attribution.py": [

@@ -115,14 +115,14 @@ def test_curve_widths_show_norms(open_page):
     rendered = figure.evaluate(CURVES)
     assert len(rendered) == len(expected.curves) > 5
     assert figure.evaluate(CROSSINGS) == []
-    curves = {(f"{curve.layer}.{curve.head}", curve.key): curve for curve in expected.curves}
+    curves = {(f"{layer}.{head}", key): numbers for layer, head, key, *numbers in expected.curves}
     widest = max(width for _head, _key, width, *_colour in rendered)
     colours = {True: set(), False: set()}
     for head, key, width, *colour in rendered:
-        curve = curves[head, key]
-        assert width == pytest.approx(max(0.75, widest * curve.norm / expected.largest_norm), abs=0.02)
-        if abs(curve.effect) > 0.05 * expected.largest_effect:
-            colours[curve.effect > 0].add(tuple(colour))
+        norm, effect, _weight = curves[head, key]
+        assert width == pytest.approx(max(0.75, widest * norm / expected.largest_norm), abs=0.02)
+        if abs(effect) > 0.05 * expected.largest_effect:
+            colours[effect > 0].add(tuple(colour))
     (adds, blue), (takes, red) = *colours[True], *colours[False]
     assert (adds, takes) == ("adds", "takes") and blue != red
     terms = [float(text.replace("−", "-")) for text in figure.locator(".summand b").all_text_contents()]

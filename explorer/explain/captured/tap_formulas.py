@@ -48,30 +48,22 @@ ROTATIONS = {
 }
 
 
-def projection_formula(vector: str) -> Callable[[ModelConfig, int], LinearLayerFormula]:
+def projection_formula(config: ModelConfig, layer: int, vector: str) -> LinearLayerFormula:
     """Return the formula of q, k or v after its linear map, split into heads."""
-
-    def formula(config: ModelConfig, layer: int) -> LinearLayerFormula:
-        read, heads = sublayer_input_tap(config, layer, "attn"), num_vector_heads(config, vector)
-        line = SourceLine(ATTENTION, f"{vector} = self.{vector}(")
-        return LinearLayerFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
-
-    return formula
+    read, heads = sublayer_input_tap(config, layer, "attn"), num_vector_heads(config, vector)
+    line = SourceLine(ATTENTION, f"{vector} = self.{vector}(")
+    return LinearLayerFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
 
 
-def head_norm_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
+def head_norm_formula(config: ModelConfig, layer: int, vector: str) -> Formula:
     """Return the formula of the norm of q or k, per head or over all heads."""
-
-    def formula(config: ModelConfig, layer: int) -> Formula:
-        norm, line = f"blocks.{layer}.attn.{vector}_norm", NORM_LINES[config.norm]
-        x = projection_formula(vector)(config, layer)
-        if config.qk_norm_over == "head":
-            return NormFormula(f"{vector}_norm", x, norm, line)
-        return AllHeadsNormFormula(
-            NormFormula(f"{vector}_norm", replace(x, heads=None), norm, line), num_vector_heads(config, vector), line
-        )
-
-    return formula
+    norm, line = f"blocks.{layer}.attn.{vector}_norm", NORM_LINES[config.norm]
+    x = projection_formula(config, layer, vector)
+    if config.qk_norm_over == "head":
+        return NormFormula(f"{vector}_norm", x, norm, line)
+    return AllHeadsNormFormula(
+        NormFormula(f"{vector}_norm", replace(x, heads=None), norm, line), num_vector_heads(config, vector), line
+    )
 
 
 def num_vector_heads(config: ModelConfig, vector: str) -> int:
@@ -79,36 +71,28 @@ def num_vector_heads(config: ModelConfig, vector: str) -> int:
     return config.num_heads if vector == "q" else config.kv_heads
 
 
-def unrotated_qk_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
+def unrotated_qk_formula(config: ModelConfig, layer: int, vector: str) -> Formula:
     """Return the formula of q or k before rotation, after the head norm if there is one."""
-
-    def formula(config: ModelConfig, layer: int) -> Formula:
-        if config.qk_norm:
-            return CopyFormula(
-                vector, f"blocks.{layer}.attn.{vector}_norm", SourceLine(ATTENTION, f"{vector} = self.{vector}(")
-            )
-        return projection_formula(vector)(config, layer)
-
-    return formula
-
-
-def rotation_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
-    """Return (config, layer) -> the formula of the rotated queries or keys."""
-
-    def formula(config: ModelConfig, layer: int) -> Formula:
-        layout = config.rope_layout
-        if not config.has_rope(layer):
-            return CopyFormula(
-                f"{vector}_rot",
-                f"blocks.{layer}.attn.{vector}",
-                SourceLine(ATTENTION, "q, k = self.q_rot(self.rotate(q"),
-            )
-        x, angles = f"blocks.{layer}.attn.{vector}", angles_tap(config, layer)
-        return RotationFormula(
-            f"{vector}_rot", x, angles, layout, ROTATIONS[layout], rotary_attention_factors(config, layer)
+    if config.qk_norm:
+        return CopyFormula(
+            vector, f"blocks.{layer}.attn.{vector}_norm", SourceLine(ATTENTION, f"{vector} = self.{vector}(")
         )
+    return projection_formula(config, layer, vector)
 
-    return formula
+
+def rotation_formula(config: ModelConfig, layer: int, vector: str) -> Formula:
+    """Return the formula of the rotated queries or keys."""
+    layout = config.rope_layout
+    if not config.has_rope(layer):
+        return CopyFormula(
+            f"{vector}_rot",
+            f"blocks.{layer}.attn.{vector}",
+            SourceLine(ATTENTION, "q, k = self.q_rot(self.rotate(q"),
+        )
+    x, angles = f"blocks.{layer}.attn.{vector}", angles_tap(config, layer)
+    return RotationFormula(
+        f"{vector}_rot", x, angles, layout, ROTATIONS[layout], rotary_attention_factors(config, layer)
+    )
 
 
 def scores_formula(config: ModelConfig, layer: int) -> Formula:
@@ -136,18 +120,13 @@ def attention_out_formula(config: ModelConfig, layer: int) -> Formula:
     return LinearLayerFormula("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
 
 
-def neuron_input_formula(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Formula]:
+def neuron_input_formula(config: ModelConfig, layer: int, tap: str) -> Formula:
     """Return the formula of a linear map of the feed-forward's input."""
-
-    def formula(config: ModelConfig, layer: int) -> Formula:
-        line = SourceLine(FEED_FORWARD, f"{tap} = self.{tap}(")
-        if not config.is_gated:
-            line = SourceLine(FEED_FORWARD, "self.activation(self.up(self.up_proj(x)))")
-        return LinearLayerFormula(
-            tap, sublayer_input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line
-        )
-
-    return formula
+    line = SourceLine(FEED_FORWARD, f"{tap} = self.{tap}(")
+    if not config.is_gated:
+        line = SourceLine(FEED_FORWARD, "self.activation(self.up(self.up_proj(x)))")
+    linear_map = f"blocks.{layer}.ffn.{tap.removesuffix('_pre')}_proj"
+    return LinearLayerFormula(tap, sublayer_input_tap(config, layer, "ffn"), linear_map, line)
 
 
 def gate_formula(config: ModelConfig, layer: int) -> Formula:
@@ -173,28 +152,6 @@ def feed_forward_out_formula(config: ModelConfig, layer: int) -> Formula:
     definition = "SwiGLU" if config.is_gated else "FeedForward"
     line = SourceLine(FEED_FORWARD, "return self.out(self.dropout(self.down_proj(", definition)
     return LinearLayerFormula("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
-
-
-ATTENTION_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
-    "attn.q": unrotated_qk_formula("q"),
-    "attn.k": unrotated_qk_formula("k"),
-    "attn.v": projection_formula("v"),
-    "attn.q_norm": head_norm_formula("q"),
-    "attn.k_norm": head_norm_formula("k"),
-    "attn.q_rot": rotation_formula("q"),
-    "attn.k_rot": rotation_formula("k"),
-    "attn.scores": scores_formula,
-    "attn.pattern": pattern_formula,
-    "attn.z": head_output_formula,
-    "attn.out": attention_out_formula,
-}
-FEED_FORWARD_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
-    "ffn.gate_pre": neuron_input_formula("gate_pre", "gate"),
-    "ffn.gate": gate_formula,
-    "ffn.up": neuron_input_formula("up", "up"),
-    "ffn.hidden": hidden_activation_formula,
-    "ffn.out": feed_forward_out_formula,
-}
 
 
 LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/basic_layers.py"
@@ -254,15 +211,11 @@ def resid_pre_formula(config: ModelConfig, layer: int) -> Formula:
     return CopyFormula("resid_pre", block_output_tap(config, layer - 1), SourceLine(LM, "x = block(x, turns"))
 
 
-def stream_sum_formula(name: str) -> Callable[[ModelConfig, int], Formula]:
+def stream_sum_formula(config: ModelConfig, layer: int, name: str) -> Formula:
     """Return the formula of a stream value: the previous value plus the outputs of sublayers."""
-
-    def formula(config: ModelConfig, layer: int) -> Formula:
-        value = f"blocks.{layer}.{name}"
-        terms = previous_residual_tap(config, value), *added_taps(config, value)
-        return AdditionFormula(name, terms, SourceLine(BLOCK, SUMS[config.norm_placement, name]))
-
-    return formula
+    value = f"blocks.{layer}.{name}"
+    terms = previous_residual_tap(config, value), *added_taps(config, value)
+    return AdditionFormula(name, terms, SourceLine(BLOCK, SUMS[config.norm_placement, name]))
 
 
 # where the norms stand, and a value of the stream -> the line that adds it up
@@ -286,7 +239,7 @@ def block_norm_formula(config: ModelConfig, layer: int, name: str) -> Formula:
     return NormFormula(name, CopyFormula("x", norm_input_tap(config, norm), line), norm, line)
 
 
-ROPE_ANGLES = SourceLine("model/layers/positions.py", "return torch.outer(positions, frequencies)")
+ROPE_ANGLES = SourceLine("model/layers/positions.py", "return positions.double()[..., None] * frequencies")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedding_formula,
     "position_embed": position_embedding_formula,
@@ -297,12 +250,21 @@ OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
 }
 IN_BLOCKS: dict[str, Callable[[ModelConfig, int], Formula]] = {
     "resid_pre": resid_pre_formula,
-    "resid_mid": stream_sum_formula("resid_mid"),
-    "resid_post": stream_sum_formula("resid_post"),
+    **{name: partial(stream_sum_formula, name=name) for name in ("resid_mid", "resid_post")},
     **{
         name: partial(block_norm_formula, name=name)
         for name in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm")
     },
-    **ATTENTION_TAPS,
-    **FEED_FORWARD_TAPS,
+    **{f"attn.{vector}": partial(unrotated_qk_formula, vector=vector) for vector in "qk"},
+    "attn.v": partial(projection_formula, vector="v"),
+    **{f"attn.{vector}_norm": partial(head_norm_formula, vector=vector) for vector in "qk"},
+    **{f"attn.{vector}_rot": partial(rotation_formula, vector=vector) for vector in "qk"},
+    "attn.scores": scores_formula,
+    "attn.pattern": pattern_formula,
+    "attn.z": head_output_formula,
+    "attn.out": attention_out_formula,
+    **{f"ffn.{tap}": partial(neuron_input_formula, tap=tap) for tap in ("gate_pre", "up")},
+    "ffn.gate": gate_formula,
+    "ffn.hidden": hidden_activation_formula,
+    "ffn.out": feed_forward_out_formula,
 }

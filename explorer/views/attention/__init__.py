@@ -182,7 +182,6 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
             z=scores,
             zmin=0,
             zmax=1,
-            autocolorscale=True,
             text=np.where(exceeds, np.char.mod("%.2f", scores), np.char.mod("(%.2f)", scores)) if has_chance else None,
             texttemplate="%{text}" if has_chance and scores.shape[1] <= 12 else None,
             hovertext=chance_hover(baseline, exceeds) if has_chance else None,

@@ -97,22 +97,20 @@ def pattern_heatmap(
 
 
 PATTERN_FIGURE = FigureTemplate(
-    alt=text(N_("Attention pattern of {whose}, {tokens} queries by {tokens} keys: {kind}."), "whose", "tokens", "kind"),
+    alt=text(N_("Attention pattern of {whose}, {tokens} queries by {tokens} keys: {kind}.")),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("labels"),
-            "y": value("labels"),
-            "z": value("weights"),
-            "zmin": 0,
-            "zmax": value("most"),
-            "autocolorscale": True,
-            "hovertemplate": text(N_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.6g}}<extra></extra>"), "measure"),
-            "hoverongaps": False,
-            "xgap": value("gap"),
-            "ygap": value("gap"),
-            "colorbar": {"title": {"text": value("measure"), "side": "right"}},
-        }
+        go.Heatmap(
+            x=value("labels"),
+            y=value("labels"),
+            z=value("weights"),
+            zmin=0,
+            zmax=value("most"),
+            hovertemplate=text(N_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.6g}}<extra></extra>")),
+            hoverongaps=False,
+            xgap=value("gap"),
+            ygap=value("gap"),
+            colorbar={"title": {"text": value("measure"), "side": "right"}},
+        )
     ],
     layout={
         "xaxis": extend("keys", title={"text": text(N_("key (looked at)"))}, range=value("key_range")),
@@ -145,28 +143,23 @@ def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int 
 
 HOVER_KEY_WEIGHT = text(N_("key %{hovertext}<br>weight %{y:.6g}<extra></extra>"))
 ROW_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Attention of {token} at position {position}: most, {weight}, to {key} at {strongest}."),
-        *("token", "position", "weight", "key", "strongest"),
-    ),
+    alt=text(N_("Attention of {token} at position {position}: most, {weight}, to {key} at {strongest}.")),
     traces=[
-        {
-            "type": "bar",
-            "x": value("labels"),
-            "y": value("weights"),
-            "hovertext": value("labels"),
-            "hovertemplate": HOVER_KEY_WEIGHT,
-        },
+        go.Bar(
+            x=value("labels"),
+            y=value("weights"),
+            hovertext=value("labels"),
+            hovertemplate=HOVER_KEY_WEIGHT,
+        ),
         each(
             "chosen",
-            {
-                "type": "bar",
-                "x": value("chosen_label"),
-                "y": value("chosen_weight"),
-                "hovertext": value("chosen_label"),
-                "hovertemplate": HOVER_KEY_WEIGHT,
-                "marker": {"color": SELECTED},
-            },
+            go.Bar(
+                x=value("chosen_label"),
+                y=value("chosen_weight"),
+                hovertext=value("chosen_label"),
+                hovertemplate=HOVER_KEY_WEIGHT,
+                marker={"color": SELECTED},
+            ),
         ),
     ],
     layout={
@@ -243,37 +236,35 @@ def attention_lines(trace: Trace, layer: int, head: int, query: int, key: int = 
 
 
 LINES_FIGURE = FigureTemplate(
-    alt=text(N_("Lines from queries to keys of {whose}; {token} is chosen."), "whose", "token"),
+    alt=text(N_("Lines from queries to keys of {whose}; {token} is chosen.")),
     traces=[
         each(
             "lines",
-            {
-                "type": "scatter",
-                "x": value("across"),
-                "y": value("down"),
-                "mode": "lines",
-                "line": value("line"),
-                "opacity": value("opacity"),
-                "hoverinfo": "skip",
-                "showlegend": False,
-            },
+            go.Scatter(
+                x=value("across"),
+                y=value("down"),
+                mode="lines",
+                line=value("line"),
+                opacity=value("opacity"),
+                hoverinfo="skip",
+                showlegend=False,
+            ),
         ),
         each(
             "sides",
-            {
-                "type": "scatter",
-                "x": value("across"),
-                "y": value("down"),
-                "mode": "markers+text",
-                "marker": value("marker"),
-                "text": value("names"),
-                "textposition": value("side"),
-                "textfont": {"family": MONO, "size": 11},
-                "customdata": value("ends"),
-                "hovertext": value("hover"),
-                "hovertemplate": "%{hovertext}<extra></extra>",
-                "showlegend": False,
-            },
+            go.Scatter(
+                x=value("across"),
+                y=value("down"),
+                mode="markers+text",
+                marker=value("marker"),
+                text=value("names"),
+                textposition=value("side"),
+                textfont={"family": MONO, "size": 11},
+                customdata=value("ends"),
+                hovertext=value("hover"),
+                hovertemplate="%{hovertext}<extra></extra>",
+                showlegend=False,
+            ),
         ),
     ],
     layout={
@@ -358,31 +349,26 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
 
 
 STAGES_FIGURE = FigureTemplate(
-    alt=text(
-        N_("From products to weights: {query} gives {key} a score of {score} and a weight of {weight}."),
-        *("query", "key", "score", "weight"),
-    ),
+    alt=text(N_("From products to weights: {query} gives {key} a score of {score} and a weight of {weight}.")),
     traces=[
         each(
             "blocks",
-            {
-                "type": "heatmap",
-                "x": value("keys"),
-                "y": value("rows"),
-                "xaxis": value("axis"),
-                "z": value("shades"),
-                "zmin": -1,
-                "zmax": 1,
-                "autocolorscale": True,
-                "showscale": False,
-                "text": value("numbers"),
-                "texttemplate": "%{text}",
-                "textfont": {"family": MONO, "size": 11},
-                "hovertext": value("exact"),
-                "hovertemplate": text(N_("%{y}<br>key %{hovertext}<extra></extra>")),
-                "xgap": 1,
-                "ygap": 1,
-            },
+            go.Heatmap(
+                x=value("keys"),
+                y=value("rows"),
+                xaxis=value("axis"),
+                z=value("shades"),
+                zmin=-1,
+                zmax=1,
+                showscale=False,
+                text=value("numbers"),
+                texttemplate="%{text}",
+                textfont={"family": MONO, "size": 11},
+                hovertext=value("exact"),
+                hovertemplate=text(N_("%{y}<br>key %{hovertext}<extra></extra>")),
+                xgap=1,
+                ygap=1,
+            ),
         )
     ],
     layout=extend(
@@ -451,6 +437,6 @@ def score_by_dimension_bars(trace: Trace, layer: int, head: int, query: int, key
 
 DIMENSIONS_FIGURE = score_term_figure(
     hover=text(N_("dimension %{x}<br>adds %{y:.6g}<extra></extra>")),
-    alt=text(N_("{count} products of q and k that add up to the score {score}."), "count", "score"),
-    title={"text": text(N_("dimension i of q and k, which adds qᵢ kᵢ / {divisor}"), "divisor")},
+    alt=text(N_("{count} products of q and k that add up to the score {score}.")),
+    title={"text": text(N_("dimension i of q and k, which adds qᵢ kᵢ / {divisor}"))},
 )

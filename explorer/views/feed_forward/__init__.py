@@ -112,23 +112,21 @@ STRONGEST_FIGURE = FigureTemplate(
         N_(
             "The neurons of layer {layer}, {count} in all, that write most at {token}: most is neuron {most}, with a "
             "hidden value of {value}; the chosen neuron {chosen} has {chosen_value}."
-        ),
-        *("layer", "count", "token", "most", "value", "chosen", "chosen_value"),
+        )
     ),
     traces=[
         each(
             "steps",
-            {
-                "type": "bar",
-                "x": value("offsets"),
-                "y": value("values"),
-                "name": value("step"),
-                "customdata": value("neurons"),
-                "text": value("lengths"),
-                "textposition": "none",
-                "marker": {"color": value("color")},
-                "hovertemplate": value("hover"),
-            },
+            go.Bar(
+                x=value("offsets"),
+                y=value("values"),
+                name=value("step"),
+                customdata=value("neurons"),
+                text=value("lengths"),
+                textposition="none",
+                marker={"color": value("color")},
+                hovertemplate=value("hover"),
+            ),
         )
     ],
     layout={
@@ -209,40 +207,37 @@ CURVE_FIGURE = FigureTemplate(
             "{count} neurons at {token} on the curve of {activation}: {above:.0%} of them above 0; neuron {neuron} "
             "goes in as {before} and comes out as {after}."
         ),
-        *("count", "token", "activation", "above", "neuron"),
         before="neuron_before",
         after="neuron_after",
     ),
     traces=[
-        {
-            "type": "scatter",
-            "x": value("line"),
-            "y": value("curve"),
-            "mode": "lines",
-            "line": {"color": RESIDUAL, "width": 1.5},
-            "name": value("activation"),
-            "hoverinfo": "skip",
-        },
+        go.Scatter(
+            x=value("line"),
+            y=value("curve"),
+            mode="lines",
+            line={"color": RESIDUAL, "width": 1.5},
+            name=value("activation"),
+            hoverinfo="skip",
+        ),
         each(
             "dots",
-            {
-                "type": "scatter",
-                "x": value("before"),
-                "y": value("after"),
-                "customdata": value("neurons"),
-                "mode": "markers",
-                "marker": value("marker"),
-                "name": value("name"),
-                "hovertemplate": text(
-                    N_("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>"), "activation"
+            go.Scatter(
+                x=value("before"),
+                y=value("after"),
+                customdata=value("neurons"),
+                mode="markers",
+                marker=value("marker"),
+                name=value("name"),
+                hovertemplate=text(
+                    N_("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>")
                 ),
-                "showlegend": value("is_chosen"),
-            },
+                showlegend=value("is_chosen"),
+            ),
         ),
     ],
     layout={
         "xaxis": {"title": {"text": value("title")}, "zeroline": True},
-        "yaxis": {"title": {"text": text(N_("out of {activation}"), "activation")}, "zeroline": True},
+        "yaxis": {"title": {"text": text(N_("out of {activation}"))}, "zeroline": True},
     },
 )
 
@@ -292,22 +287,20 @@ def neuron_values_by_token_plot(trace: Trace, layer: int, chosen_neuron: int, qu
 TOKENS_FIGURE = FigureTemplate(
     alt=text(
         N_("Hidden value of layer {layer}’s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}."),
-        *("layer", "neuron", "value", "token"),
         tokens="num_tokens",
     ),
     traces=[
-        {
-            "type": "bar",
-            "x": value("labels"),
-            "y": value("values"),
-            "marker": {"color": value("colours")},
-            "hovertext": value("labels"),
-            "hovertemplate": text(N_("token %{hovertext}<br>hidden %{y:.4g}<extra></extra>")),
-        }
+        go.Bar(
+            x=value("labels"),
+            y=value("values"),
+            marker={"color": value("colours")},
+            hovertext=value("labels"),
+            hovertemplate=text(N_("token %{hovertext}<br>hidden %{y:.4g}<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": extend("tokens", title={"text": text(N_("token of this text; for others, type another text"))}),
-        "yaxis": {"title": {"text": text(N_("hidden value of neuron {neuron}"), "neuron")}},
+        "yaxis": {"title": {"text": text(N_("hidden value of neuron {neuron}"))}},
         "hovermode": "x",
         "shapes": [value("frame")],
         "annotations": value("notes"),
@@ -360,14 +353,13 @@ SPARSITY_FIGURE = FigureTemplate(
     traces=[
         each(
             "bars",
-            {
-                "type": "bar",
-                "x": value("layers"),
-                "y": value("shares"),
-                "name": value("name"),
-                "marker": {"color": value("color")},
-                "hovertemplate": text(N_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>"), "name"),
-            },
+            go.Bar(
+                x=value("layers"),
+                y=value("shares"),
+                name=value("name"),
+                marker={"color": value("color")},
+                hovertemplate=text(N_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>")),
+            ),
         )
     ],
     layout={
@@ -435,26 +427,24 @@ PROMOTED_FIGURE = FigureTemplate(
         N_(
             "Neuron {neuron} of layer {layer} promotes {raised} most and suppresses {lowered}; hidden value here "
             "{value}."
-        ),
-        *("neuron", "layer", "raised", "lowered", "value"),
+        )
     ),
     traces=[
-        {
-            "type": "bar",
-            "x": value("effects"),
-            "y": value("rows"),
-            "orientation": "h",
-            "text": value("written"),
-            "textposition": "outside",
-            "textfont": {"size": 11},
-            "cliponaxis": False,
-            "hovertext": value("hover"),
-            "marker": {"color": FEED_FORWARD},
-            "hovertemplate": text(N_("%{hovertext}<br>adds %{x:.4g} here<extra></extra>")),
-        }
+        go.Bar(
+            x=value("effects"),
+            y=value("rows"),
+            orientation="h",
+            text=value("written"),
+            textposition="outside",
+            textfont={"size": 11},
+            cliponaxis=False,
+            hovertext=value("hover"),
+            marker={"color": FEED_FORWARD},
+            hovertemplate=text(N_("%{hovertext}<br>adds %{x:.4g} here<extra></extra>")),
+        )
     ],
     layout={
-        "annotations": note_above(text(N_("With its hidden value in this run, {value}."), "value")),
+        "annotations": note_above(text(N_("With its hidden value in this run, {value}."))),
         "xaxis": {"title": {"text": text(N_("what it adds to the logit"))}, "range": value("span")},
         "yaxis": {
             "title": {"text": text(N_("token"))},

@@ -66,26 +66,21 @@ NEURONS_FIGURE = FigureTemplate(
         N_(
             "The {shown} of {count} neurons that change {logit} after {token} most: first neuron {most}, by {added}. "
             "All together: {total}."
-        ),
-        *("shown", "count", "logit", "token", "most", "added", "total"),
+        )
     ),
     traces=[
-        {
-            "type": "bar",
-            "x": value("offsets"),
-            "y": value("values"),
-            "customdata": value("neurons"),
-            "hovertext": value("hover"),
-            "marker": {"color": FEED_FORWARD},
-            "hovertemplate": text(N_("%{hovertext}<br>adds %{y:+.4g}<extra></extra>")),
-        }
+        go.Bar(
+            x=value("offsets"),
+            y=value("values"),
+            customdata=value("neurons"),
+            hovertext=value("hover"),
+            marker={"color": FEED_FORWARD},
+            hovertemplate=text(N_("%{hovertext}<br>adds %{y:+.4g}<extra></extra>")),
+        )
     ],
     layout={
         "annotations": note_above(
-            text(
-                N_("These {shown} add {sum_shown} to {label}; all {count:,} neurons together {total}."),
-                *("shown", "sum_shown", "label", "count", "total"),
-            )
+            text(N_("These {shown} add {sum_shown} to {label}; all {count:,} neurons together {total}."))
         ),
         "xaxis": {
             "title": {"text": text(N_("neuron (layer and number), by what it adds or takes"))},

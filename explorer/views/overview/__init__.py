@@ -10,9 +10,10 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import (
     ForwardPassOverview,
     component_contribution,
+    component_value,
     forward_pass_overview,
-    has_intervention_additions,
     head_contribution,
+    logit_components,
 )
 from explorer.analysis.next_token import (
     next_token_distribution,
@@ -21,8 +22,8 @@ from explorer.analysis.next_token import (
     token_rank,
 )
 from explorer.analysis.residual import SUBLAYERS, norm_divisor, residual_norm, residual_stages
-from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
-from explorer.architecture.residual_stream import all_norms, norms_on_residual_stream, residual_sum_taps
+from explorer.architecture.formulas import logit_bias_terms_label
+from explorer.architecture.residual_stream import norms_on_residual_stream
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
@@ -65,10 +66,8 @@ def inspect_map_number(
     It is a contribution to the explained logit, or a norm's divisor, a vector's norm or a probability; None for
     the rotation of q and k, which has an angle for each pair of dimensions.
     """
-    map_parts, item = list(map_parts), point.coordinate("item")
-    map_part = get_item(map_parts, item)
+    map_part = get_item(list(map_parts), point.coordinate("item"))
     kind, selects = map_part.kind, map_part.selects
-    index_in_kind = sum(other.kind == kind for other in map_parts[:item])
     token_id, contrast_id = target_and_contrast(trace, selection)
     query = selection.query
     if kind == "head":
@@ -76,9 +75,10 @@ def inspect_map_number(
     if kind in ADDS:
         return component_contribution(trace, query, token_id, contrast_id, ADDS[kind], selects.get("layer", 0))
     if kind == "norm":
-        return norm_divisor(trace, norm_name_by_index(trace, index_in_kind), query)
+        return norm_divisor(trace, map_part.tap, query)
     if kind == "addition":
-        return residual_norm(trace, stage_index_after_addition(trace, index_in_kind), query)
+        taps = [stage.tap for stage in residual_stages(trace)]
+        return residual_norm(trace, taps.index(map_part.tap), query)
     if kind == "lm_head":
         return component_contribution(trace, query, token_id, contrast_id, "logit")
     if kind == "next_token":
@@ -88,32 +88,9 @@ def inspect_map_number(
     return None
 
 
-def norm_name_by_index(trace: Trace, index: int) -> str:
-    """Return the name of a norm by its index in the order of the data flow."""
-    return all_norms(trace.config)[index]
-
-
-def stage_index_after_addition(trace: Trace, index: int) -> int:
-    """Return the index of the stage that an addition results in; additions are counted in data-flow order."""
-    if "position_embed" in trace:
-        if not index:
-            return 0
-        index -= 1
-    taps = [stage.tap for stage in residual_stages(trace)]
-    return taps.index(residual_sum_taps(trace.config)[index])
-
-
 def inspect_waterfall_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a bar of the running sum; the last one is the total."""
-    layers = range(trace.config.num_layers)
-    sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]
-    first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
-    last = [
-        *[("shift", 0)] * (has_logit_bias_terms(trace.config)),
-        *[("changes", 0)] * has_intervention_additions(trace),
-        ("sum", 0),
-    ]
-    steps = [*first, *sublayers, *last]
+    steps = [*logit_components(trace, ("attention", "feed_forward")), ("sum", None)]
     component, layer = get_item(steps, point.coordinate("item"))
     return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
 
@@ -210,32 +187,27 @@ def logit_waterfall_chart(
 
 def logit_summands(trace: Trace, plan: LandscapeLayout, overview: ForwardPassOverview) -> Iterator[LogitSummand]:
     """Yield the components of the logit in the order of the data flow."""
-    contributions = overview.attribution
-    yield LogitSummand(
-        float(np.mean(plan.token)), contributions.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"}
-    )
-    if "position_embed" in trace:
-        yield LogitSummand(
-            plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"}
-        )
-    for layer, (attention, feed_forward) in enumerate(overview.logit_effects):
-        x, view = plan.sum_offset(layer, "attn"), {"view": "attention", "layer": layer}
-        yield LogitSummand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
-        x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
-        yield LogitSummand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
-    if has_logit_bias_terms(trace.config):
-        yield LogitSummand(
-            plan.offset_after_blocks("final_norm"),
-            contributions.shift,
-            NORM,
-            logit_bias_terms_label(trace.config),
-            {"view": "residual"},
-        )
-    if has_intervention_additions(trace):
-        text = _("what the changes of the run put in")
-        yield LogitSummand(
-            plan.offset_after_blocks("final_norm"), contributions.changes, RESIDUAL, text, {"view": "experiments"}
-        )
+    for component, layer in logit_components(trace, ("attention", "feed_forward")):
+        if layer is not None:
+            x = plan.sum_offset(layer, {"attention": "attn", "feed_forward": "ffn"}[component])
+        elif component == "token":
+            x = float(np.mean(plan.token))
+        else:
+            x = plan.position_added if component == "position" else plan.offset_after_blocks("final_norm")
+        color, name, view = SUMMANDS[component]
+        name = translate(name, layer=layer) or logit_bias_terms_label(trace.config)
+        selects = {"view": view} if layer is None else {"view": view, "layer": layer}
+        yield LogitSummand(x, component_value(overview.attribution, component, layer), color, name, selects)
+
+
+SUMMANDS = {  # component of a logit -> colour, name, and view that a click opens; "shift" depends on the model
+    "token": (EMBEDDING, N_("the token’s embedding"), "tokens"),
+    "position": (EMBEDDING, N_("its position"), "positions"),
+    "attention": (ATTENTION, N_("attention of layer {layer}"), "attention"),
+    "feed_forward": (FEED_FORWARD, N_("feed-forward of layer {layer}"), "feed_forward"),
+    "shift": (NORM, "", "residual"),
+    "changes": (RESIDUAL, N_("what the changes of the run put in"), "experiments"),
+}
 
 
 def overview_and_logit_names(trace: Trace, selection: Selection) -> tuple[ForwardPassOverview, str, str]:

@@ -31,7 +31,8 @@ class MapLayout(ABC):
     """Positions of the parts of a model, in pixels of a figure that is scaled up on wider screens.
 
     They are coordinates along the data flow and across it, attention before the stream and feed-forward after
-    it. `to_xy` maps them to x and y, and so decides the direction of the data flow.
+    it. `to_xy` maps them to x and y, and so decides the direction of the data flow. Some layouts compute a setting
+    from the model's config, as a property.
 
     Attributes:
         config: of the model.
@@ -58,60 +59,22 @@ class MapLayout(ABC):
     beside_stream: ClassVar[Span]  # the token
     position: ClassVar[Span]
     lm_head: ClassVar[Span]
+    # Along a block, as fractions of its length
+    block_length: ClassVar[float]
+    offsets: ClassVar[Mapping[str, float]]  # at which vectors are read, added and normalised
+    spans: ClassVar[Mapping[str, Span]]  # of "heads", "o_proj" and "feed_forward"
+    head_columns: ClassVar[int]  # of equal length
+
+    size: ClassVar[tuple[float, float]]  # width and height of the map
+    disc_width: ClassVar[float]  # of norms, additions and rotations
+    max_line_width: ClassVar[float]  # of the vector with the largest norm
+    labelled_kinds: ClassVar[tuple[str, ...]]  # the kinds of parts that have room for their label
+    legend: ClassVar[tuple[float, float]]  # the centre of its first disc
+    scale: ClassVar[Box]  # the edges of the colour bar
 
     @abstractmethod
     def to_xy(self, along: float, across: float) -> tuple[float, float]:
         """Return the x and y of a point."""
-
-    @property
-    @abstractmethod
-    def size(self) -> tuple[float, float]:
-        """Width and height of the map."""
-
-    @property
-    @abstractmethod
-    def block_length(self) -> float:
-        """The length of a block along the data flow."""
-
-    @property
-    @abstractmethod
-    def offsets(self) -> Mapping[str, float]:
-        """Offsets along a block, as fractions of its length, at which vectors are read, added and normalised."""
-
-    @property
-    @abstractmethod
-    def spans(self) -> Mapping[str, Span]:
-        """Spans along a block, as fractions of its length, of "heads", "o_proj" and "feed_forward"."""
-
-    @property
-    @abstractmethod
-    def disc_width(self) -> float:
-        """The diameter of the discs of norms, additions and rotations."""
-
-    @property
-    @abstractmethod
-    def max_line_width(self) -> float:
-        """The line width of the vector with the largest norm."""
-
-    @property
-    @abstractmethod
-    def head_columns(self) -> int:
-        """The number of columns of a block's heads, all of equal length."""
-
-    @property
-    @abstractmethod
-    def labelled_kinds(self) -> tuple[str, ...]:
-        """The kinds of parts that have room for their label."""
-
-    @property
-    @abstractmethod
-    def legend(self) -> tuple[float, float]:
-        """The x and y of the centre of the legend's first disc."""
-
-    @property
-    @abstractmethod
-    def scale(self) -> Box:
-        """The edges of the colour bar."""
 
     @abstractmethod
     def next_token(self, row: int) -> Box:

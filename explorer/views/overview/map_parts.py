@@ -39,6 +39,7 @@ class MapPart:
         value: the number that its colour shows: its contribution to the logit or, for a next token, its
             probability.
         label: on it, lines of plain text.
+        tap: the value that it computes, if it is one of the run's.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class MapPart:
     selects: Mapping[str, str | int]
     value: float | None = None
     label: str = ""
+    tap: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ class MapPartBuilder:
             yield from sublayer_parts[sublayer](layer)
             if layout.writes[sublayer] in layout.norms:
                 yield self.norm(layer, layout.writes[sublayer])
-            yield from (self.addition(layer, added) for added in layout.sums.values() if added[-1] == sublayer)
+            yield from (self.addition(layer, *named) for named in layout.sums.items() if named[1][-1] == sublayer)
             yield from (self.norm(layer, norm) for norm in on_stream if norm.startswith(sublayer))
 
     @cached_property
@@ -246,6 +248,7 @@ class MapPartBuilder:
         *hover_lines: str,
         value: float | None = None,
         label: str = "",
+        tap: str = "",
         **fields: int,
     ) -> MapPart:
         """Return a part with a box in each layout, whose click opens a view with these fields of the selection.
@@ -255,7 +258,7 @@ class MapPartBuilder:
             hover_lines: lines of the hover text.
             fields: of the selection.
         """
-        return MapPart(kind, self.boxes(get_box), "\n".join(hover_lines), {"view": view} | fields, value, label)
+        return MapPart(kind, self.boxes(get_box), "\n".join(hover_lines), {"view": view} | fields, value, label, tap)
 
     def contribution_text(self, value: float) -> str:
         """Return the text of a contribution to the target's logit."""
@@ -276,7 +279,7 @@ class MapPartBuilder:
             "\n".join((shorten_token(token, 10), _("embedding"))),
         )
         yield self.make_part(
-            "token", lambda plan: plan.box(plan.token, plan.beside_stream), "tokens", *text, label=label
+            "token", lambda plan: plan.box(plan.token, plan.beside_stream), "tokens", *text, label=label, tap="embed"
         )
         if "position_embed" in self.trace:
             position = first_token_position(self.trace) + query
@@ -293,10 +296,16 @@ class MapPartBuilder:
                 text,
                 self.contribution_text(overview.attribution.positions),
                 label=_("position {position}", position=position),
+                tap="position_embed",
             )
             text = _("embedding + position: length {length}", length=format_six_digits(overview.stream[0]))
             yield self.make_part(
-                "addition", lambda plan: plan.disc(plan.position_added, plan.stream), "residual", text, layer=0
+                "addition",
+                lambda plan: plan.disc(plan.position_added, plan.stream),
+                "residual",
+                text,
+                tap="blocks.0.resid_pre",
+                layer=0,
             )
 
     def attention(self, layer: int) -> Iterator[MapPart]:
@@ -309,6 +318,7 @@ class MapPartBuilder:
                 lambda plan: plan.disc(plan.heads_centre(layer), plan.rotary),
                 "positions",
                 text,
+                tap=f"blocks.{layer}.attn.q_rot",
                 layer=layer,
             )
         for head in range(config.num_heads):
@@ -330,6 +340,7 @@ class MapPartBuilder:
                 else []
             ),
             label="o_proj",
+            tap=f"blocks.{layer}.attn.out",
             layer=layer,
         )
 
@@ -348,6 +359,7 @@ class MapPartBuilder:
             self.contribution_text(value),
             value=float(value),
             label=str(head),
+            tap=f"blocks.{layer}.attn.z",
             layer=layer,
             head=head,
         )
@@ -363,6 +375,7 @@ class MapPartBuilder:
             self.contribution_text(self.overview.logit_effects[layer, 1]),
             value=float(self.overview.logit_effects[layer, 1]),
             label=_("feed-forward"),
+            tap=f"blocks.{layer}.ffn.out",
             layer=layer,
         )
 
@@ -374,20 +387,25 @@ class MapPartBuilder:
             location = translate(NORM_AFTER[sublayer], layer=layer, norm=name)
         else:
             location = translate(NORM_BEFORE[sublayers_reading(self.trace.config, name)], layer=layer, norm=name)
-        lines = (
-            location,
-            _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors[f"blocks.{layer}.{name}"])),
+        tap = f"blocks.{layer}.{name}"
+        lines = location, _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors[tap]))
+        return self.make_part(
+            "norm", lambda plan: plan.disc(*plan.norm(layer, name)), "residual", *lines, tap=tap, layer=layer
         )
-        return self.make_part("norm", lambda plan: plan.disc(*plan.norm(layer, name)), "residual", *lines, layer=layer)
 
-    def addition(self, layer: int, sublayers: tuple[str, ...]) -> MapPart:
-        """Return the part at which sublayers are added to the stream."""
+    def addition(self, layer: int, value_name: str, sublayers: tuple[str, ...]) -> MapPart:
+        """Return the part at which sublayers are added to the stream, which gives a value of the block."""
         name, plan = f"add_{sublayers[0]}", self.layouts[0]
         stage = plan.change_offsets().index(plan.offset(layer, name)) + 1
         before, after = (format_six_digits(length) for length in self.overview.stream[stage - 1 : stage + 1])
         lines = translate(ADDITIONS[sublayers], layer=layer), _("length {before} → {after}", before=before, after=after)
         return self.make_part(
-            "addition", lambda plan: plan.disc(plan.offset(layer, name), plan.stream), "residual", *lines, layer=layer
+            "addition",
+            lambda plan: plan.disc(plan.offset(layer, name), plan.stream),
+            "residual",
+            *lines,
+            tap=f"blocks.{layer}.{value_name}",
+            layer=layer,
         )
 
     def end(self) -> Iterator[MapPart]:
@@ -403,6 +421,7 @@ class MapPartBuilder:
                 lambda plan: plan.disc(plan.offset_after_blocks("final_norm"), plan.stream),
                 "residual",
                 *text,
+                tap="final_norm",
                 layer=config.num_layers - 1,
             )
         text = _(
@@ -419,6 +438,7 @@ class MapPartBuilder:
             text,
             f"{self.score} = {format_six_digits(contributions.logit)}",
             label="lm_head",
+            tap="logits",
         )
         yield from map(self.next_token, range(len(self.next_tokens)))
 

@@ -166,35 +166,15 @@ def landscape_labels(
         yield MapLabel(left, plan.rotary, _("rotary angles"), side="end")
     if not plan.has_room_for_numbers:
         return
-    for height, name, values, kind in (
-        (
-            LANDSCAPE_ATTENTION_ADDS,
-            contribution_label,
-            (format_signed(value, plan.has_room_for_labels) for value in overview.logit_effects[:, 0]),
-            "sum",
-        ),
-        (
-            LANDSCAPE_ATTENTION_WRITES,
-            _("length it writes"),
-            map(format_number, overview.write_norms[:, 0]),
-            "number",
-        ),
-        (
-            LANDSCAPE_FEED_FORWARD_ADDS,
-            contribution_label,
-            (format_signed(value, plan.has_room_for_labels) for value in overview.logit_effects[:, 1]),
-            "sum",
-        ),
-        (
-            LANDSCAPE_FEED_FORWARD_WRITES,
-            _("length it writes"),
-            map(format_number, overview.write_norms[:, 1]),
-            "number",
-        ),
-    ):
-        yield MapLabel(left, height, name, "heading", "end")
-        for layer, value in enumerate(values):
-            yield MapLabel(plan.heads_centre(layer), height, value, kind)
+    attention = LANDSCAPE_ATTENTION_ADDS, LANDSCAPE_ATTENTION_WRITES
+    feed_forward = LANDSCAPE_FEED_FORWARD_ADDS, LANDSCAPE_FEED_FORWARD_WRITES
+    for sublayer, (adds, writes) in enumerate((attention, feed_forward)):
+        yield MapLabel(left, adds, contribution_label, "heading", "end")
+        yield MapLabel(left, writes, _("length it writes"), "heading", "end")
+        for layer in layers:
+            x, effect = plan.heads_centre(layer), overview.logit_effects[layer, sublayer]
+            yield MapLabel(x, adds, format_signed(effect, plan.has_room_for_labels), "sum")
+            yield MapLabel(x, writes, format_number(overview.write_norms[layer, sublayer]), "number")
     yield MapLabel(plan.token[0], LANDSCAPE_STREAM_LENGTHS, _("length ‖x‖₂"), "heading", "start")
     for layer, length in enumerate(residual_norms(plan, overview)):
         yield MapLabel(
@@ -261,8 +241,6 @@ def format_signed(value: float, has_room: bool = True) -> str:
 
 
 MARKER = "≠"
-ROTATED_TAPS = "attn.q_rot", "attn.k_rot"
-HEAD_TAPS = "attn.q", "attn.k", "attn.v", *ROTATED_TAPS, "attn.scores", "attn.pattern", "attn.z"
 
 
 def mark_first_difference(diagram: ModelMap, report: DiagnosisReport | None) -> ModelMap:
@@ -289,36 +267,13 @@ def corner_marker(map_part: MapPart, sheet_index: int) -> MapLabel:
 
 
 def parts_for_tap(tap: str, map_parts: Sequence[MapPart]) -> list[int]:
-    """Return the indices of the parts that compute a value."""
-    if not tap.startswith("blocks."):
-        kind = {"embed": "token", "final_norm": "norm", "logits": "lm_head"}.get(tap)
-        indices = [index for index, map_part in enumerate(map_parts) if map_part.kind == kind]
-        return indices[-1:] if tap == "final_norm" else indices
-    number, name = tap.removeprefix("blocks.").split(".", 1)
-
-    def part_indices(kind: str) -> list[int]:
-        return [
-            index
-            for index, map_part in enumerate(map_parts)
-            if map_part.kind == kind and map_part.selects.get("layer") == int(number)
-        ]
-
-    if name in ROTATED_TAPS and part_indices("rotation"):
-        return part_indices("rotation")
-    if name in HEAD_TAPS:
-        return part_indices("head")
-    if name == "attn.out":
-        return part_indices("o_proj")
-    if name.startswith("ffn."):
-        return part_indices("feed_forward")
-    norms_and_sums = {
-        "attn_norm": ("norm", 0),
-        "ffn_norm": ("norm", 1),
-        "resid_mid": ("addition", -2),
-        "resid_post": ("addition", -1),
-    }
-    kind, index = norms_and_sums.get(name, ("", 0))
-    return part_indices(kind)[index:][:1] if kind else []
+    """Return the indices of the parts that compute a value: as their result, or else as a step to it."""
+    block = tap.split(".attn.")[0].split(".ffn.")[0]
+    result = f"{block}.attn.z" if ".attn." in tap else f"{block}.ffn.out"
+    for name in (tap.replace(".k_rot", ".q_rot"), result):
+        if indices := [index for index, map_part in enumerate(map_parts) if map_part.tap == name]:
+            return indices
+    return []
 
 
 SINGLE_RUN_LABELS = ("number", "sum", "heading")  # kinds of labels that do not hold for a difference

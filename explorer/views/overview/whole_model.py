@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -84,83 +85,8 @@ MAX_CURVES = 200
 
 
 @dataclass(frozen=True)
-class TokenRow:
-    """A token, or a fold of the tokens from `first` to `last`."""
-
-    first: int
-    last: int
-    text: str
-
-
-@dataclass(frozen=True)
-class BlockColumn:
-    """A block at the query: its best guess, the stream's norm after it, and contributions to the logit."""
-
-    guess: str
-    probability: float | None
-    norm: float | None
-    heads: list[float | None]
-    feed_forward: float | None
-
-
-@dataclass(frozen=True)
-class HeadCurve:
-    """A vector that a head writes from a key: ‖weight × W_O v‖₂, and its contribution to the logit."""
-
-    layer: int
-    head: int
-    key: int
-    norm: float | None
-    effect: float | None
-    weight: float | None
-
-
-@dataclass(frozen=True)
-class LogitTerm:
-    """A summand of the logit; `kind` sets its colour."""
-
-    kind: str
-    label: str
-    value: float | None
-
-
-@dataclass(frozen=True)
-class HeadComputationStep:
-    """A step of the computation in a cell: its name and its result."""
-
-    kind: str
-    name: str
-    value: str
-
-
-@dataclass(frozen=True)
-class HeadComputation:
-    """One head's query and key by dimension, and the steps from their product to a contribution."""
-
-    query: list[float | None]
-    key: list[float | None]
-    steps: list[HeadComputationStep]
-
-
-@dataclass(frozen=True)
-class OpenBlock:
-    """The block that is open, with the attention weights of its heads.
-
-    Attributes:
-        level: "block", "head" or "cell".
-        patterns: for each head and row the weights of the columns up to it; of a fold's row none, of its column sums.
-    """
-
-    level: str
-    layer: int
-    head: int
-    patterns: list[list[list[float | None]]]
-    cell: HeadComputation | None
-
-
-@dataclass(frozen=True)
 class WholeModelFigure:
-    """Content of the figure.
+    """Content of the figure, as JSON has it: numbers are None where they are not finite.
 
     Attributes:
         alt: the figure in a sentence.
@@ -169,11 +95,19 @@ class WholeModelFigure:
         contrast: the token whose logit is subtracted; "" for none.
         logit: the explained logit or difference.
         norm: of the stream before the first block.
-        curves: the widest first.
+        rows: first and last position of a token, or of a fold of tokens, and its text.
+        blocks: for each block `guess`, the likeliest token after it, with its `probability`; `norm` of the stream after
+            it; and contributions to the logit, of `heads` and `feed_forward`.
+        curves: vectors that heads write from keys, the widest first: layer, head, key, norm ‖weight × W_O v‖₂,
+            contribution to the logit, and weight.
         largest_norm, largest_effect: of all curves; what is drawn is in proportion to them.
         rest: number of curves that are not drawn, and the sum of their effects.
-        terms: they add up to the logit.
+        terms: they add up to the logit: kind, which sets the colour, label and value.
         key_groups: number of heads that share keys and values.
+        open: None if all blocks are closed; otherwise `level` ("block", "head" or "cell"), `layer`, `head`, `patterns`
+            and `cell`. For each head and row, `patterns` has the weights of the columns up to it: none in a fold's
+            row, sums in a fold's column. An open cell has `query` and `key` by dimension, and the `steps` from their
+            product to a contribution, each with `kind`, `name` and `value`.
     """
 
     alt: str
@@ -185,15 +119,15 @@ class WholeModelFigure:
     contrast: str
     logit: float | None
     norm: float | None
-    rows: list[TokenRow]
-    blocks: list[BlockColumn]
-    curves: list[HeadCurve]
+    rows: list[list]
+    blocks: list[dict[str, Any]]
+    curves: list[list]
     largest_norm: float
     largest_effect: float
     rest: list[float | None]
-    terms: list[LogitTerm]
+    terms: list[list]
     key_groups: int
-    open: OpenBlock | None
+    open: dict[str, Any] | None
 
 
 def draw_whole_model(trace: Trace, selection: Selection) -> WholeModelFigure:
@@ -210,9 +144,15 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModelFigure:
         depth = depths * (layer + 1) // config.num_layers
         guess_id, probability = int(guesses.top[depth, 0, 0]), float(guesses.probabilities[depth, 0, 0])
         guess = shorten_token(trace.vocabulary[guess_id]) if guess_id < len(trace.vocabulary) else ""
-        heads = [finite_or_none(value) for value in attribution.heads[layer]]
-        norm, feed_forward = stream_norm(trace, layer, query), attribution.feed_forward[layer]
-        blocks.append(BlockColumn(guess, finite_or_none(probability), norm, heads, finite_or_none(feed_forward)))
+        blocks.append(
+            {
+                "guess": guess,
+                "probability": finite_or_none(probability),
+                "norm": stream_norm(trace, layer, query),
+                "heads": [finite_or_none(value) for value in attribution.heads[layer]],
+                "feed_forward": finite_or_none(attribution.feed_forward[layer]),
+            }
+        )
     distribution = next_token_distribution(trace, query)
     return WholeModelFigure(
         alt=whole_model_alt_text(trace, selection, sources),
@@ -227,10 +167,10 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModelFigure:
         rows=[make_row(trace, row) for row in rows],
         blocks=blocks,
         curves=curves,
-        largest_norm=max((curve.norm or 0.0 for curve in curves), default=0.0),
-        largest_effect=max((abs(curve.effect or 0.0) for curve in curves), default=0.0),
+        largest_norm=max((norm or 0.0 for *_where, norm, _effect, _weight in curves), default=0.0),
+        largest_effect=max((abs(effect or 0.0) for *_where, effect, _weight in curves), default=0.0),
         rest=list(rest),
-        terms=[LogitTerm(kind, label, finite_or_none(value)) for kind, label, value in logit_terms(trace, selection)],
+        terms=[[kind, label, finite_or_none(value)] for kind, label, value in logit_terms(trace, selection)],
         key_groups=config.num_heads // (config.num_kv_heads or config.num_heads),
         open=make_open_block(trace, selection, rows, sources),
     )
@@ -253,13 +193,13 @@ def stream_norm(trace: Trace, layer: int, position: int) -> float | None:
     return finite_or_none(float(np.linalg.norm(trace[name][position].astype(np.float64))))
 
 
-def make_row(trace: Trace, positions: range) -> TokenRow:
+def make_row(trace: Trace, positions: range) -> list:
     """Return the row of a token or a fold."""
     if len(positions) == 1:
         text = shorten_token(trace.tokens[positions[0]], max_chars=13)
     else:
         text = _("… {count} tokens", count=len(positions))
-    return TokenRow(positions[0], positions[-1], text)
+    return [positions[0], positions[-1], text]
 
 
 def token_importance(sources: AttributionBySource, query: int) -> np.ndarray:
@@ -270,7 +210,7 @@ def token_importance(sources: AttributionBySource, query: int) -> np.ndarray:
 
 def select_curves(
     trace: Trace, sources: AttributionBySource, query: int
-) -> tuple[list[HeadCurve], tuple[int, float | None]]:
+) -> tuple[list[list], tuple[int, float | None]]:
     """Return the curves that are drawn, the widest first; and the number and the summed effects of the others."""
     norms, effects = np.nan_to_num(sources.norms[..., :query]), sources.effects[..., :query]
     if not norms.size:
@@ -286,7 +226,7 @@ def select_curves(
     for layer, head, key in np.transpose(np.unravel_index(np.array(drawn, dtype=int), norms.shape)).tolist():
         weight = trace[f"blocks.{layer}.attn.pattern"][head, query, key]
         numbers = norms[layer, head, key], effects[layer, head, key], weight
-        curves.append(HeadCurve(layer, head, key, *map(finite_or_none, numbers)))
+        curves.append([layer, head, key, *map(finite_or_none, numbers)])
     others = ~is_drawn & (norms > 0)
     return curves, (int(others.sum()), finite_or_none(effects[others].sum()))
 
@@ -315,7 +255,7 @@ def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, floa
 
 def make_open_block(
     trace: Trace, selection: Selection, rows: Sequence[range], sources: AttributionBySource
-) -> OpenBlock | None:
+) -> dict[str, Any] | None:
     """Return the open block; None if all are closed."""
     level, layer, head = selection.option("open"), selection.layer, selection.head
     if not level:
@@ -332,10 +272,10 @@ def make_open_block(
             ]
         )
     cell = head_computation(trace, selection, sources) if level == "cell" else None
-    return OpenBlock(level, layer, head, patterns, cell)
+    return {"level": level, "layer": layer, "head": head, "patterns": patterns, "cell": cell}
 
 
-def head_computation(trace: Trace, selection: Selection, sources: AttributionBySource) -> HeadComputation:
+def head_computation(trace: Trace, selection: Selection, sources: AttributionBySource) -> dict[str, Any]:
     """Return the steps from q·k to the contribution to the logit."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     config, block = trace.config, f"blocks.{selection.layer}.attn"
@@ -344,42 +284,38 @@ def head_computation(trace: Trace, selection: Selection, sources: AttributionByS
     weight = trace[f"{block}.pattern"][head, query, key]
     divisor = score_divisor_in_numbers(config)
     steps = [
-        HeadComputationStep("dot", dot_product_label(config, layer), format_number(cell.dot)),
-        HeadComputationStep(
-            "score", _("÷ {divisor}: score before mask and softmax", divisor=divisor), format_number(score)
-        ),
+        ("dot", dot_product_label(config, layer), format_number(cell.dot)),
+        ("score", _("÷ {divisor}: score before mask and softmax", divisor=divisor), format_number(score)),
     ]
     if config.score_cap:
-        steps.append(
-            HeadComputationStep(
-                "capped", _("soft-capped at ±{cap}", cap=f"{config.score_cap:g}"), format_number(cell.capped)
-            )
-        )
+        cap = _("soft-capped at ±{cap}", cap=f"{config.score_cap:g}")
+        steps.append(("capped", cap, format_number(cell.capped)))
     mask = _("hidden") if weight == 0 else _("visible")
     steps += [
-        HeadComputationStep("mask", _("+ mask: this key is"), mask),
-        HeadComputationStep("weight", _("softmax: share of the row"), format_number(weight)),
+        ("mask", _("+ mask: this key is"), mask),
+        ("weight", _("softmax: share of the row"), format_number(weight)),
     ]
     if sources.changed_heads[layer, head]:
         effect = sources.changed_heads[layer, head]
-        steps.append(
-            HeadComputationStep(
-                "effect", _("a change of the run replaces what this head adds"), format_contribution(effect)
-            )
-        )
+        name = _("a change of the run replaces what this head adds")
+        steps.append(("effect", name, format_contribution(effect)))
     else:
         v = trace.head_value(f"{block}.v", head)[key].astype(np.float64)
         norm, effect = sources.norms[layer, head, key], sources.effects[layer, head, key]
         moved, token = float(weight) * float(np.linalg.norm(v)), target_text(trace, selection)
         steps += [
-            HeadComputationStep("value", _("× v: norm of the vector"), format_number(moved)),
-            HeadComputationStep("norm", _("× W_O: norm that it writes"), format_number(norm)),
-            HeadComputationStep("effect", _("adds to the logit of {token}", token=token), format_contribution(effect)),
+            ("value", _("× v: norm of the vector"), format_number(moved)),
+            ("norm", _("× W_O: norm that it writes"), format_number(norm)),
+            ("effect", _("adds to the logit of {token}", token=token), format_contribution(effect)),
         ]
     if selection.depth == "story":
         steps = story_steps(trace, selection, sources)
     q, keys = query_key_vectors(trace, layer, head)
-    return HeadComputation([finite_or_none(x) for x in q[query]], [finite_or_none(x) for x in keys[key]], steps)
+    return {
+        "query": [finite_or_none(x) for x in q[query]],
+        "key": [finite_or_none(x) for x in keys[key]],
+        "steps": [{"kind": kind, "name": name, "value": value} for kind, name, value in steps],
+    }
 
 
 def dot_product_label(config: ModelConfig, layer: int) -> str:
@@ -391,23 +327,23 @@ def dot_product_label(config: ModelConfig, layer: int) -> str:
     return _("q·k after RoPE: sum of the products") if config.has_rope(layer) else _("q·k: sum of the products")
 
 
-def story_steps(trace: Trace, selection: Selection, sources: AttributionBySource) -> list[HeadComputationStep]:
-    """Return the steps from the fit of question and key to the answer in everyday words."""
+def story_steps(trace: Trace, selection: Selection, sources: AttributionBySource) -> list[tuple[str, str, str]]:
+    """Return the steps from the fit of question and key to the answer in everyday words: kind, name and value."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     rank, count = key_fit(trace, selection)
     effect = sources.effects[layer, head, key]
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     weight = float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])
     steps = [
-        HeadComputationStep("score", _("score of q and k"), format_number(score)),
-        HeadComputationStep("rank", _("place of this score"), _("{rank} of {count}", rank=rank, count=count)),
-        HeadComputationStep("weight", _("share of its attention"), format_percent(weight)),
+        ("score", _("score of q and k"), format_number(score)),
+        ("rank", _("place of this score"), _("{rank} of {count}", rank=rank, count=count)),
+        ("weight", _("share of its attention"), format_percent(weight)),
     ]
     if not sources.changed_heads[layer, head]:
         name = _("for the answer") if effect >= 0 else _("against the answer")
         if float(f"{effect:.2f}") == 0:
             name = _("of little effect on the answer")
-        steps.append(HeadComputationStep("effect", name, format_contribution(effect)))
+        steps.append(("effect", name, format_contribution(effect)))
     return steps
 
 

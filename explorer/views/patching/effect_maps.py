@@ -251,7 +251,6 @@ def effect_map(
             z=values,
             zmin=-limit,
             zmax=limit,
-            autocolorscale=True,
             text=[[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate=hover,

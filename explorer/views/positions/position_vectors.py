@@ -59,22 +59,17 @@ def position_cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
 
 
 ALIKE_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Cosines between the vectors of {positions} positions: {cosine} between those of {query} and {key}."),
-        *("positions", "cosine", "query", "key"),
-    ),
+    alt=text(N_("Cosines between the vectors of {positions} positions: {cosine} between those of {query} and {key}.")),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("labels"),
-            "y": value("labels"),
-            "z": value("cosines"),
-            "zmin": -1,
-            "zmax": 1,
-            "autocolorscale": True,
-            "hovertemplate": text(N_("query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>")),
-            "colorbar": {"title": {"text": text(N_("cosine")), "side": "right"}},
-        }
+        go.Heatmap(
+            x=value("labels"),
+            y=value("labels"),
+            z=value("cosines"),
+            zmin=-1,
+            zmax=1,
+            hovertemplate=text(N_("query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>")),
+            colorbar={"title": {"text": text(N_("cosine")), "side": "right"}},
+        )
     ],
     layout={
         "xaxis": extend("keys", title={"text": text(N_("key’s position"))}),
@@ -114,7 +109,7 @@ def cosine_by_distance(trace: Trace, query: int, key: int) -> go.Figure:
     )
 
 
-EDGE = {"type": "scatter", "x": value("distances"), "mode": "lines", "line": {"width": 0}}
+EDGE = go.Scatter(x=value("distances"), mode="lines", line={"width": 0})
 HIDDEN = {"hoverinfo": "skip", "showlegend": False}
 DISTANCE_FIGURE = FigureTemplate(
     alt=text(
@@ -122,35 +117,32 @@ DISTANCE_FIGURE = FigureTemplate(
             "Cosines by distance: {cosine} at the {distance} positions between the chosen two; they differ by at most "
             "{most} between pairs as far apart."
         ),
-        *("cosine", "distance"),
         most="spread",
     ),
     traces=[
         {**EDGE, "y": value("least"), **HIDDEN},
         {**EDGE, "y": value("most"), "fill": "tonexty", "fillcolor": FAINT, **HIDDEN},
-        {
-            "type": "scatter",
-            "x": value("distances"),
-            "y": value("mean"),
-            "mode": "lines+markers",
-            "line": {"color": EMBEDDING},
-            "name": text(N_("mean over this run (band: all pairs)")),
-            "text": value("hover"),
-            "hovertemplate": text(N_("distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>")),
-            "showlegend": True,
-        },
+        go.Scatter(
+            x=value("distances"),
+            y=value("mean"),
+            mode="lines+markers",
+            line={"color": EMBEDDING},
+            name=text(N_("mean over this run (band: all pairs)")),
+            text=value("hover"),
+            hovertemplate=text(N_("distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>")),
+            showlegend=True,
+        ),
         each(
             "waves",
-            {
-                "type": "scatter",
-                "x": value("far"),
-                "y": value("cosines"),
-                "name": text(N_("2/D · Σ cos(distance · ω)")),
-                "mode": "lines",
-                "line": {"color": RESIDUAL, "width": 1, "dash": "dot"},
-                "hoverinfo": "skip",
-                "showlegend": True,
-            },
+            go.Scatter(
+                x=value("far"),
+                y=value("cosines"),
+                name=text(N_("2/D · Σ cos(distance · ω)")),
+                mode="lines",
+                line={"color": RESIDUAL, "width": 1, "dash": "dot"},
+                hoverinfo="skip",
+                showlegend=True,
+            ),
         ),
     ],
     layout={
@@ -180,14 +172,13 @@ def token_and_position_norm_bars(trace: Trace, query: int) -> go.Figure:
 
 def length_bars(name: str, lengths: str, color: str, hover: str) -> dict[str, Any]:
     """Return the bars of one kind of vector, with a hole for their lengths."""
-    bars = {"type": "bar", "x": value("labels"), "y": value(lengths), "name": text(name), "marker": {"color": color}}
+    bars = go.Bar(x=value("labels"), y=value(lengths), name=text(name), marker={"color": color})
     return {**bars, "hovertemplate": text(hover)}
 
 
 SHARES_FIGURE = FigureTemplate(
     alt=text(
         N_("Lengths at {token}: {own} of the token’s own vector, {position} of its position’s, {sum} of their sum."),
-        "token",
         own="own_length",
         position="added_length",
         sum="total_length",
@@ -267,26 +258,24 @@ CURVES_FIGURE = FigureTemplate(
     traces=[
         each(
             "lines",
-            {
-                "type": "scatter",
-                "x": value("context"),
-                "y": value("wave"),
-                "line": value("wave_line"),
-                "yaxis": value("axis"),
-                "mode": "lines",
-                "hoverinfo": "skip",
-            },
-            {
-                "type": "scatter",
-                "x": value("positions"),
-                "y": value("dots"),
-                "yaxis": value("axis"),
-                "mode": "markers",
-                "marker": value("marker"),
-                "customdata": value("indices"),
-                "hovertext": value("labels"),
-                "hovertemplate": value("hover"),
-            },
+            go.Scatter(
+                x=value("context"),
+                y=value("wave"),
+                line=value("wave_line"),
+                yaxis=value("axis"),
+                mode="lines",
+                hoverinfo="skip",
+            ),
+            go.Scatter(
+                x=value("positions"),
+                y=value("dots"),
+                yaxis=value("axis"),
+                mode="markers",
+                marker=value("marker"),
+                customdata=value("indices"),
+                hovertext=value("labels"),
+                hovertemplate=value("hover"),
+            ),
         )
     ],
     layout=extend(

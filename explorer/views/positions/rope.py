@@ -145,57 +145,52 @@ CLOCKS_FIGURE = FigureTemplate(
             "{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation; pair "
             "{main} is framed."
         ),
-        *("layer", "head", "main"),
         pairs="num_pairs",
     ),
     traces=[
-        {
-            "type": "scatter",
-            "x": value("circles_across"),
-            "y": value("circles_up"),
-            "mode": "lines",
-            "line": {"color": RESIDUAL, "width": 0.6, "simplify": False},  # else a polygon
-            "hoverinfo": "skip",
-            "showlegend": False,
-        },
+        go.Scatter(
+            x=value("circles_across"),
+            y=value("circles_up"),
+            mode="lines",
+            line={"color": RESIDUAL, "width": 0.6, "simplify": False},  # else a polygon
+            hoverinfo="skip",
+            showlegend=False,
+        ),
         each(
             "hands",
-            {
-                "type": "scatter",
-                "x": value("across"),
-                "y": value("up"),
-                "mode": "lines",
-                "line": value("line"),
-                "hoverinfo": "skip",
-                "showlegend": False,
-                "legendgroup": value("group"),
-                "opacity": value("opacity"),
-            },
-            {
-                "type": "scatter",
-                "x": value("tips_across"),
-                "y": value("tips_up"),
-                "mode": "markers",
-                "cliponaxis": False,
-                "marker": value("marker"),
-                "name": value("name"),
-                "text": value("hover"),
-                "hovertemplate": "%{text}<extra></extra>",
-                "showlegend": value("is_in_legend"),
-                "legendrank": value("rank"),
-                "legendgroup": value("group"),
-                "opacity": value("opacity"),
-            },
+            go.Scatter(
+                x=value("across"),
+                y=value("up"),
+                mode="lines",
+                line=value("line"),
+                hoverinfo="skip",
+                showlegend=False,
+                legendgroup=value("group"),
+                opacity=value("opacity"),
+            ),
+            go.Scatter(
+                x=value("tips_across"),
+                y=value("tips_up"),
+                mode="markers",
+                cliponaxis=False,
+                marker=value("marker"),
+                name=value("name"),
+                text=value("hover"),
+                hovertemplate="%{text}<extra></extra>",
+                showlegend=value("is_in_legend"),
+                legendrank=value("rank"),
+                legendgroup=value("group"),
+                opacity=value("opacity"),
+            ),
         ),
-        {
-            "type": "scatter",
-            "x": value("highlight_across"),
-            "y": value("highlight_up"),
-            "mode": "lines",
-            "line": {"color": SELECTED, "width": 2, "simplify": False},
-            "hoverinfo": "skip",
-            "showlegend": False,
-        },
+        go.Scatter(
+            x=value("highlight_across"),
+            y=value("highlight_up"),
+            mode="lines",
+            line={"color": SELECTED, "width": 2, "simplify": False},
+            hoverinfo="skip",
+            showlegend=False,
+        ),
     ],
     layout={
         "xaxis": {"visible": False, "range": value("columns")},
@@ -207,7 +202,7 @@ CLOCKS_FIGURE = FigureTemplate(
                 {
                     "x": value("x"),
                     "y": value("y"),
-                    "text": text(N_("pair {pair}"), "pair"),
+                    "text": text(N_("pair {pair}")),
                     "showarrow": False,
                     "font": {"size": 10},
                 },
@@ -231,7 +226,7 @@ def score_by_pair_bars(trace: Trace, layer: int, head: int, query: int, key: int
 
 PAIRS_FIGURE = score_term_figure(
     hover=text(N_("pair %{x}<br>adds %{y:.4f}<extra></extra>")),
-    alt=text(N_("{pairs} pairs add up to the score {score} of {key}."), "pairs", "score", "key"),
+    alt=text(N_("{pairs} pairs add up to the score {score} of {key}.")),
     title={"text": text(N_("pair of dimensions (fast → slow)"))},
     dtick=1,
 )
@@ -262,32 +257,29 @@ DISTANCES_FIGURE = FigureTemplate(
         N_(
             "The score of {query} and {key} by their distance: {score} at {distance}, as in this run; at most {most} "
             "at {furthest}."
-        ),
-        *("query", "key", "score", "distance", "most", "furthest"),
+        )
     ),
     traces=[
-        {
-            "type": "scatter",
-            "x": value("distances"),
-            "y": value("scores"),
-            "mode": "lines",
-            "line": {"color": ATTENTION},
-            "hovertemplate": text(N_("distance %{x}<br>score %{y:.3f}<extra></extra>")),
-            "showlegend": False,
-        },
-        {
-            "type": "scatter",
-            "x": value("here"),
-            "y": value("score_here"),
-            "mode": "markers",
-            "marker": {"color": SELECTED, "size": 10},
-            "hovertemplate": text(N_("in this run: distance %{x}<br>score %{y:.3f}<extra></extra>")),
-            "showlegend": False,
-        },
+        go.Scatter(
+            x=value("distances"),
+            y=value("scores"),
+            mode="lines",
+            line={"color": ATTENTION},
+            hovertemplate=text(N_("distance %{x}<br>score %{y:.3f}<extra></extra>")),
+            showlegend=False,
+        ),
+        go.Scatter(
+            x=value("here"),
+            y=value("score_here"),
+            mode="markers",
+            marker={"color": SELECTED, "size": 10},
+            hovertemplate=text(N_("in this run: distance %{x}<br>score %{y:.3f}<extra></extra>")),
+            showlegend=False,
+        ),
     ],
     layout={
         "xaxis": {"title": {"text": text(N_("distance in tokens"))}, "showgrid": False},
-        "yaxis": {"title": {"text": text(N_("score q·k / {divisor}"), "divisor")}},
+        "yaxis": {"title": {"text": text(N_("score q·k / {divisor}"))}},
     },
 )
 
@@ -315,13 +307,12 @@ def wavelength_plot(trace: Trace, layer: int = 0) -> go.Figure:
 WAVELENGTHS_FIGURE = FigureTemplate(
     alt=value("alt"),
     traces=[
-        {
-            "type": "bar",
-            "x": value("pairs"),
-            "y": value("periods"),
-            "marker": {"color": RESIDUAL},
-            "hovertemplate": text(N_("pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>")),
-        }
+        go.Bar(
+            x=value("pairs"),
+            y=value("periods"),
+            marker={"color": RESIDUAL},
+            hovertemplate=text(N_("pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": {"title": {"text": text(N_("pair of dimensions (fast → slow)"))}, "showgrid": False, "dtick": 1},
@@ -361,26 +352,21 @@ def rotation_angle_map(trace: Trace, query: int | None = None, key: int | None =
 
 
 ANGLES_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Rotation angles of {positions} positions by {pairs} pairs of dimensions, fast pairs left."),
-        *("positions", "pairs"),
-    ),
+    alt=text(N_("Rotation angles of {positions} positions by {pairs} pairs of dimensions, fast pairs left.")),
     traces=[
-        {
-            "type": "heatmap",
-            "y": value("labels"),
-            "z": value("wrapped"),
-            "customdata": value("radians"),
-            "zmin": -math.pi,
-            "zmax": math.pi,
-            "autocolorscale": True,
-            "hovertemplate": text(N_("position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>")),
-            "colorbar": {
+        go.Heatmap(
+            y=value("labels"),
+            z=value("wrapped"),
+            customdata=value("radians"),
+            zmin=-math.pi,
+            zmax=math.pi,
+            hovertemplate=text(N_("position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>")),
+            colorbar={
                 "title": {"text": text(N_("angle within a turn")), "side": "right"},
                 "tickvals": [-math.pi, 0, math.pi],
                 "ticktext": ["−π", "0", "π"],
             },
-        }
+        )
     ],
     layout={
         "xaxis": {

@@ -4,6 +4,7 @@ from explorer.analysis.direct_logit_attribution import (
     component_contribution,
     direct_logit_attribution,
     head_contribution,
+    logit_components,
 )
 from explorer.analysis.logit_lens import LENSES, lens_cell
 from explorer.analysis.next_token import (
@@ -56,7 +57,6 @@ from explorer.views.prediction.logit_lens import (
     subtract_lenses,
     token_trajectory,
 )
-from explorer.views.shared_plots import component_keys
 from explorer.views.two_run_figures import share_scale
 from explorer.views.verification import VERIFY_LENS, verify_derived
 from explorer.views.view import Panel, TwoRunRenderer, View
@@ -145,7 +145,7 @@ def inspect_rollout(trace: Trace, selection: Selection, point: ClickedPoint) -> 
 
 def inspect_component(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked component's contribution."""
-    component, layer = get_item(component_keys(trace), point.coordinate("item"))
+    component, layer = get_item(logit_components(trace), point.coordinate("item"))
     return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
 
 

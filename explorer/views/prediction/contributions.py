@@ -82,22 +82,18 @@ def component_bars(
 
 
 PARTS_FIGURE = FigureTemplate(
-    alt=text(
-        N_("{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}."),
-        *("count", "logit", "token", "value", "part", "adds"),
-    ),
+    alt=text(N_("{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}.")),
     traces=[
-        {
-            "type": "bar",
-            "x": value("bars"),
-            "y": value("values"),
-            "marker": {"color": value("colours")},
-            "text": value("written"),
+        go.Bar(
+            x=value("bars"),
+            y=value("values"),
+            marker={"color": value("colours")},
+            text=value("written"),
             **BAR_NUMBERS,
-            "hovertext": value("hover"),
-            "customdata": value("layers"),
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        }
+            hovertext=value("hover"),
+            customdata=value("layers"),
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
     ],
     layout={
         "xaxis": {
@@ -110,7 +106,6 @@ PARTS_FIGURE = FigureTemplate(
         "annotations": note_above(
             text(
                 N_("{colours}<br>{count} parts sum to {total}, {logit}.<br>The largest: {part}, {largest}."),
-                *("count", "total", "part", "largest"),
                 colours="colours_named",
                 logit="label",
             )
@@ -163,24 +158,19 @@ def head_contribution_map(
 
 
 HEADS_FIGURE = FigureTemplate(
-    alt=text(
-        N_("What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}."),
-        *("heads", "logit", "token", "adds", "layer", "head"),
-    ),
+    alt=text(N_("What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}.")),
     traces=[
-        {
-            "type": "heatmap",
-            "z": value("values"),
-            "zmin": value("least"),
-            "zmax": value("most"),
-            "autocolorscale": True,
-            "text": value("numbers"),
-            "texttemplate": value("written"),
-            "hovertemplate": text(N_("layer %{y} head %{x}<br>adds %{z:.6g}<extra></extra>")),
-            "xgap": 1,
-            "ygap": 1,
-            "colorbar": {"title": {"text": value("scale"), "side": "right"}},
-        }
+        go.Heatmap(
+            z=value("values"),
+            zmin=value("least"),
+            zmax=value("most"),
+            text=value("numbers"),
+            texttemplate=value("written"),
+            hovertemplate=text(N_("layer %{y} head %{x}<br>adds %{z:.6g}<extra></extra>")),
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": value("scale"), "side": "right"}},
+        )
     ],
     layout={
         "xaxis": {"title": {"text": text(N_("head"))}, "dtick": 1, "showgrid": False},
@@ -223,25 +213,22 @@ SOURCES_FIGURE = FigureTemplate(
         N_(
             "What all heads take from {count} tokens for {logit} after {token}: most, {adds}, from {source}. With the "
             "rest it adds up to {total}."
-        ),
-        *("count", "logit", "token", "adds", "source", "total"),
+        )
     ),
     traces=[
-        {
-            "type": "bar",
-            "x": value("names"),
-            "y": value("values"),
-            "marker": {"color": ATTENTION},
-            "hovertemplate": text(N_("from %{x}<br>adds %{y:+.6g}<extra></extra>")),
-        },
-        {
-            "type": "bar",
-            "x": [text(N_("the rest"))],
-            "y": value("rest"),
-            "xaxis": "x2",
-            "marker": {"color": RESIDUAL},
-            "hovertemplate": text(N_("own embedding, feed-forwards, constants<br>add %{y:+.6g}<extra></extra>")),
-        },
+        go.Bar(
+            x=value("names"),
+            y=value("values"),
+            marker={"color": ATTENTION},
+            hovertemplate=text(N_("from %{x}<br>adds %{y:+.6g}<extra></extra>")),
+        ),
+        go.Bar(
+            x=[text(N_("the rest"))],
+            y=value("rest"),
+            xaxis="x2",
+            marker={"color": RESIDUAL},
+            hovertemplate=text(N_("own embedding, feed-forwards, constants<br>add %{y:+.6g}<extra></extra>")),
+        ),
     ],
     layout={
         "xaxis": extend(
@@ -252,7 +239,7 @@ SOURCES_FIGURE = FigureTemplate(
         ),
         "xaxis2": {"domain": [0.92, 1], "showgrid": False},
         "yaxis": {"title": {"text": text(N_("part of the logit"))}},
-        "annotations": note_above(text(N_("With the rest the bars sum to {total}, {logit}."), "total", logit="label")),
+        "annotations": note_above(text(N_("With the rest the bars sum to {total}, {logit}."), logit="label")),
         "showlegend": False,
         "hovermode": "x",  # a short bar is hard to hit
         "shapes": [value("frame")],

@@ -104,28 +104,25 @@ LENS_FIGURE = FigureTemplate(
         N_(
             "Logit lens: the likeliest next token at {depths} depths after {positions} positions, coloured by "
             "{colour}. After {token} it is {last} in the end."
-        ),
-        *("depths", "positions", "colour", "token", "last"),
+        )
     ),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("page"),
-            "y": value("names"),
-            "z": value("shades"),
-            "zmin": 0,
-            "zmax": value("most"),
-            "colorbar": value("colorbar"),
-            "autocolorscale": True,
-            "text": value("likeliest"),
-            "texttemplate": "%{text}",
-            "textfont": {"family": MONO, "size": 10.5, "weight": 600},
-            "hovertext": value("hover"),
-            "hovertemplate": "%{hovertext}<extra></extra>",
-            "customdata": value("numbers"),
-            "xgap": 1,
-            "ygap": 1,
-        }
+        go.Heatmap(
+            x=value("page"),
+            y=value("names"),
+            z=value("shades"),
+            zmin=0,
+            zmax=value("most"),
+            colorbar=value("colorbar"),
+            text=value("likeliest"),
+            texttemplate="%{text}",
+            textfont={"family": MONO, "size": 10.5, "weight": 600},
+            hovertext=value("hover"),
+            hovertemplate="%{hovertext}<extra></extra>",
+            customdata=value("numbers"),
+            xgap=1,
+            ygap=1,
+        )
     ],
     layout={
         "xaxis": extend("tokens", range=value("range")),
@@ -346,37 +343,32 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
 
 
 PATH_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Probability of {token} after {query} by depth: {first} at the embedding, {last} at the end."),
-        *("token", "query", "first", "last"),
-    ),
+    alt=text(N_("Probability of {token} after {query} by depth: {first} at the embedding, {last} at the end.")),
     traces=[
         each(
             "lines",
-            {
-                "type": "scatter",
-                "x": value("depths"),
-                "y": value("drawn"),
-                "customdata": value("numbers"),
-                "mode": "lines+markers",
-                "line": value("line"),
-                "name": value("name"),
-                "text": value("hover"),
-                "hovertemplate": "%{text}<extra></extra>",
-                "showlegend": True,
-                "cliponaxis": False,
-            },
+            go.Scatter(
+                x=value("depths"),
+                y=value("drawn"),
+                customdata=value("numbers"),
+                mode="lines+markers",
+                line=value("line"),
+                name=value("name"),
+                text=value("hover"),
+                hovertemplate="%{text}<extra></extra>",
+                showlegend=True,
+                cliponaxis=False,
+            ),
         ),
-        {
-            "type": "scatter",
-            "x": value("ends"),
-            "y": value("uniform"),
-            "customdata": value("uniform"),
-            "name": text(N_("all {size:,} tokens alike"), "size"),
-            "mode": "lines",
-            "line": {"color": RESIDUAL, "width": 1, "dash": "dot"},
-            "hoverinfo": "skip",
-        },
+        go.Scatter(
+            x=value("ends"),
+            y=value("uniform"),
+            customdata=value("uniform"),
+            name=text(N_("all {size:,} tokens alike")),
+            mode="lines",
+            line={"color": RESIDUAL, "width": 1, "dash": "dot"},
+            hoverinfo="skip",
+        ),
     ],
     layout={
         "xaxis": {
@@ -438,26 +430,24 @@ def actual_token_plot(trace: Trace, query: int | None = None) -> go.Figure:
 ACTUAL_FIGURE = FigureTemplate(
     alt=value("alt"),
     traces=[
-        {
-            "type": "bar",
-            "x": value("labels"),
-            "text": value("hover"),
-            "hovertemplate": "%{text}<extra></extra>",
-            "showlegend": False,
-            "y": value("probabilities"),
-            "textposition": "none",
-        },
-        {
-            "type": "scatter",
-            "x": value("labels"),
-            "text": value("hover"),
-            "hovertemplate": "%{text}<extra></extra>",
-            "showlegend": False,
-            "y": value("ranks"),
-            "yaxis": "y2",
-            "mode": "markers",
-            "marker": {"color": RESIDUAL, "size": 6},
-        },
+        go.Bar(
+            x=value("labels"),
+            text=value("hover"),
+            hovertemplate="%{text}<extra></extra>",
+            showlegend=False,
+            y=value("probabilities"),
+            textposition="none",
+        ),
+        go.Scatter(
+            x=value("labels"),
+            text=value("hover"),
+            hovertemplate="%{text}<extra></extra>",
+            showlegend=False,
+            y=value("ranks"),
+            yaxis="y2",
+            mode="markers",
+            marker={"color": RESIDUAL, "size": 6},
+        ),
     ],
     layout={
         "xaxis": extend("tokens", title={"text": text(N_("after this token"))}, range=value("range"), anchor="y2"),
@@ -495,19 +485,15 @@ def rollout_bars(trace: Trace, query: int, key: int | None = None) -> go.Figure:
 
 
 ROLLOUT_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Attention rollout of {token} at position {position}: most, {share}, from {origin} at {strongest}."),
-        *("token", "position", "share", "origin", "strongest"),
-    ),
+    alt=text(N_("Attention rollout of {token} at position {position}: most, {share}, from {origin} at {strongest}.")),
     traces=[
-        {
-            "type": "bar",
-            "x": value("labels"),
-            "y": value("weights"),
-            "marker": {"color": value("colors")},
-            "hovertext": value("labels"),
-            "hovertemplate": text(N_("from %{hovertext}<br>share %{y:.3f}<extra></extra>")),
-        }
+        go.Bar(
+            x=value("labels"),
+            y=value("weights"),
+            marker={"color": value("colors")},
+            hovertext=value("labels"),
+            hovertemplate=text(N_("from %{hovertext}<br>share %{y:.3f}<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": extend(

@@ -73,23 +73,20 @@ LENGTHS_FIGURE = FigureTemplate(
             "Length of the residual stream of {tokens} tokens at {stages} stages, {least} to {most}; in the "
             "end longest at {token}."
         ),
-        *("least", "most", "token"),
         tokens="num_tokens",
         stages="num_stages",
     ),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("labels"),
-            "y": value("stages"),
-            "z": value("lengths"),
-            "zmin": 0,
-            "zmax": value("colour_end"),
-            "autocolorscale": True,
-            "customdata": value("layers"),
-            "hovertemplate": text(N_("token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>")),
-            "colorbar": {"title": {"text": value("measure"), "side": "right"}},
-        }
+        go.Heatmap(
+            x=value("labels"),
+            y=value("stages"),
+            z=value("lengths"),
+            zmin=0,
+            zmax=value("colour_end"),
+            customdata=value("layers"),
+            hovertemplate=text(N_("token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>")),
+            colorbar={"title": {"text": value("measure"), "side": "right"}},
+        )
     ],
     layout={
         "xaxis": extend("tokens", title={"text": text(N_("token"))}),
@@ -133,43 +130,37 @@ def stream_norm_plot(trace: Trace, query: int = 0) -> go.Figure:
 
 HOVER_LENGTH = "%{text}<br>%{y:.4g}<extra></extra>"
 NORMS_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Length of the residual stream at {token}: {first} at the embedding, {last} after the last block."),
-        *("token", "first", "last"),
-    ),
+    alt=text(N_("Length of the residual stream at {token}: {first} at the embedding, {last} after the last block.")),
     traces=[
-        {
-            "type": "scatter",
-            "x": value("indices"),
-            "y": value("median"),
-            "text": value("stages"),
-            "name": text(N_("stream, median token")),
-            "mode": "lines",
-            "line": {"color": RESIDUAL, "dash": "dot"},
-            "hovertemplate": HOVER_LENGTH,
-        },
-        {
-            "type": "scatter",
-            "x": value("indices"),
-            "y": value("stream"),
-            "text": value("stages"),
-            "name": text(N_("stream at {token}"), token="name"),
-            "mode": "lines+markers",
-            "line": {"color": SELECTED},
-            "hovertemplate": HOVER_LENGTH,
-        },
-        {
-            "type": "bar",
-            "x": value("bars"),
-            "width": value("bar_width"),
-            "y": value("updates"),
-            "text": value("sublayers"),
-            "textposition": "none",
-            "name": text(N_("added by attention (blue), feed-forward (purple)")),
-            "marker": {"color": value("colours")},
-            "hovertemplate": text(N_("%{text} adds a vector of length %{y:.4g}<extra></extra>")),
-            "showlegend": False,
-        },
+        go.Scatter(
+            x=value("indices"),
+            y=value("median"),
+            text=value("stages"),
+            name=text(N_("stream, median token")),
+            mode="lines",
+            line={"color": RESIDUAL, "dash": "dot"},
+            hovertemplate=HOVER_LENGTH,
+        ),
+        go.Scatter(
+            x=value("indices"),
+            y=value("stream"),
+            text=value("stages"),
+            name=text(N_("stream at {token}"), token="name"),
+            mode="lines+markers",
+            line={"color": SELECTED},
+            hovertemplate=HOVER_LENGTH,
+        ),
+        go.Bar(
+            x=value("bars"),
+            width=value("bar_width"),
+            y=value("updates"),
+            text=value("sublayers"),
+            textposition="none",
+            name=text(N_("added by attention (blue), feed-forward (purple)")),
+            marker={"color": value("colours")},
+            hovertemplate=text(N_("%{text} adds a vector of length %{y:.4g}<extra></extra>")),
+            showlegend=False,
+        ),
     ],
     layout={
         "xaxis": value("axis"),
@@ -207,20 +198,18 @@ def update_cosine_plot(trace: Trace, query: int = 0) -> go.Figure:
 
 DIRECTIONS_FIGURE = FigureTemplate(
     alt=text(
-        N_("Cosine of each sublayer’s update with the stream at {token}: furthest from 0 is {name} with {cosine}."),
-        *("token", "name", "cosine"),
+        N_("Cosine of each sublayer’s update with the stream at {token}: furthest from 0 is {name} with {cosine}.")
     ),
     traces=[
-        {
-            "type": "bar",
-            "x": value("bars"),
-            "y": value("cosines"),
-            "customdata": value("layers"),
-            "text": value("hover"),
-            "textposition": "none",
-            "marker": {"color": value("colours")},
-            "hovertemplate": text(N_("%{text}<br>cosine %{y:.3f}<extra></extra>")),
-        }
+        go.Bar(
+            x=value("bars"),
+            y=value("cosines"),
+            customdata=value("layers"),
+            text=value("hover"),
+            textposition="none",
+            marker={"color": value("colours")},
+            hovertemplate=text(N_("%{text}<br>cosine %{y:.3f}<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": value("axis"),
@@ -250,22 +239,19 @@ def stage_cosine_map(trace: Trace, query: int = 0) -> go.Figure:
 SIMILARITY_FIGURE = FigureTemplate(
     alt=text(
         N_("Cosines between {stages} stages of the stream at {token}: {cosine} between the embedding and the last."),
-        *("token", "cosine"),
         stages="num_stages",
     ),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("stages"),
-            "y": value("stages"),
-            "z": value("cosines"),
-            "zmin": -1,
-            "zmax": 1,
-            "autocolorscale": True,
-            "customdata": value("layers"),
-            "hovertemplate": text(N_("%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>")),
-            "colorbar": {"title": {"text": text(N_("cosine")), "side": "right"}},
-        }
+        go.Heatmap(
+            x=value("stages"),
+            y=value("stages"),
+            z=value("cosines"),
+            zmin=-1,
+            zmax=1,
+            customdata=value("layers"),
+            hovertemplate=text(N_("%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>")),
+            colorbar={"title": {"text": text(N_("cosine")), "side": "right"}},
+        )
     ],
     layout={"xaxis": extend("axis", autorange=True), "yaxis": value("axis")},
 )
@@ -296,25 +282,22 @@ OUTLIERS_FIGURE = FigureTemplate(
         N_(
             "The {count} dimensions that stand out most: dimension {dimension} is {times} times as large as the median "
             "one at {stage}."
-        ),
-        *("count", "dimension", "times", "stage"),
+        )
     ),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("names"),
-            "y": value("stages"),
-            "z": value("ratios"),
-            "zmin": 0,
-            "zmax": value("colour_end"),
-            "autocolorscale": True,
-            "text": value("sizes"),
-            "customdata": value("layers"),
-            "hovertemplate": text(
+        go.Heatmap(
+            x=value("names"),
+            y=value("stages"),
+            z=value("ratios"),
+            zmin=0,
+            zmax=value("colour_end"),
+            text=value("sizes"),
+            customdata=value("layers"),
+            hovertemplate=text(
                 N_("dimension %{x} at %{y}<br>mean size %{text},<br>%{z:.3g} × the median dimension’s<extra></extra>")
             ),
-            "colorbar": {"title": {"text": text(N_("× the median dimension")), "side": "right"}},
-        }
+            colorbar={"title": {"text": text(N_("× the median dimension")), "side": "right"}},
+        )
     ],
     layout={
         "xaxis": {"type": "category", "title": {"text": text(N_("dimension (the one that stands out most first)"))}},
@@ -393,17 +376,16 @@ SCALES_FIGURE = FigureTemplate(
     traces=[
         each(
             "lines",
-            {
-                "type": "scatter",
-                "x": value("labels"),
-                "y": value("values"),
-                "name": value("name"),
-                "mode": value("mode"),
-                "line": value("line"),
-                "marker": {"size": 5},
-                "hovertext": value("labels"),
-                "hovertemplate": value("hover"),
-            },
+            go.Scatter(
+                x=value("labels"),
+                y=value("values"),
+                name=value("name"),
+                mode=value("mode"),
+                line=value("line"),
+                marker={"size": 5},
+                hovertext=value("labels"),
+                hovertemplate=value("hover"),
+            ),
         )
     ],
     layout={
@@ -444,21 +426,18 @@ def norm_gain_lines(trace: Trace, layer: int) -> go.Figure:
 
 
 GAINS_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Gains of layer {layer}’s norms over {dimensions} dimensions: {ranges}."), "layer", "dimensions", "ranges"
-    ),
+    alt=text(N_("Gains of layer {layer}’s norms over {dimensions} dimensions: {ranges}.")),
     traces=[
         each(
             "lines",
-            {
-                "type": "scatter",
-                "y": value("gains"),
-                "customdata": value("dimensions"),
-                "name": value("name"),
-                "mode": "lines",
-                "line": value("line"),
-                "hovertemplate": value("hover"),
-            },
+            go.Scatter(
+                y=value("gains"),
+                customdata=value("dimensions"),
+                name=value("name"),
+                mode="lines",
+                line=value("line"),
+                hovertemplate=value("hover"),
+            ),
         )
     ],
     layout={
@@ -506,23 +485,19 @@ def norm_input_output_plot(trace: Trace, layer: int, query: int) -> go.Figure:
 
 
 NORMALISED_FIGURE = FigureTemplate(
-    alt=text(
-        N_("{count} numbers of {token} before and after the norms of layer {layer}: length {lengths}."),
-        *("count", "token", "layer", "lengths"),
-    ),
+    alt=text(N_("{count} numbers of {token} before and after the norms of layer {layer}: length {lengths}.")),
     traces=[
         each(
             "bars",
-            {
-                "type": "bar",
-                "x": value("dimensions"),
-                "y": value("numbers"),
-                "name": value("name"),
-                "yaxis": value("axis"),
-                "marker": value("marker"),
-                "hovertemplate": value("hover"),
-                "showlegend": value("is_named"),
-            },
+            go.Bar(
+                x=value("dimensions"),
+                y=value("numbers"),
+                name=value("name"),
+                yaxis=value("axis"),
+                marker=value("marker"),
+                hovertemplate=value("hover"),
+                showlegend=value("is_named"),
+            ),
         )
     ],
     layout=extend(

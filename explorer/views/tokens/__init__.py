@@ -87,21 +87,17 @@ def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
 
 
 VECTOR_FIGURE = FigureTemplate(
-    alt=text(
-        N_("Embedding of {token} at position {position} in {dimensions} dimensions, {least} to {most}: {parts}."),
-        *("token", "position", "dimensions", "least", "most", "parts"),
-    ),
+    alt=text(N_("Embedding of {token} at position {position} in {dimensions} dimensions, {least} to {most}: {parts}.")),
     traces=[
         each(
             "bars",
-            {
-                "type": "bar",
-                "x": value("dims"),
-                "y": value("values"),
-                "yaxis": value("axis"),
-                "marker": value("marker"),
-                "hovertemplate": text(N_("{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>"), "name"),
-            },
+            go.Bar(
+                x=value("dims"),
+                y=value("values"),
+                yaxis=value("axis"),
+                marker=value("marker"),
+                hovertemplate=text(N_("{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>")),
+            ),
         )
     ],
     layout=extend(
@@ -144,22 +140,21 @@ def nearest_tokens_bars(trace: Trace, query: int) -> go.Figure:
 
 
 NEAREST_FIGURE = FigureTemplate(
-    alt=text(N_("Tokens nearest to {token} by the cosine of their embeddings: {nearest}."), "token", "nearest"),
+    alt=text(N_("Tokens nearest to {token} by the cosine of their embeddings: {nearest}.")),
     traces=[
-        {
-            "type": "bar",
-            "orientation": "h",
-            "x": value("cosines"),
-            "y": value("rows"),
-            "text": value("hover"),
-            "textposition": "none",
-            "marker": {"color": EMBEDDING},
-            "hovertemplate": text(N_("%{text}<br>cosine %{x:.3f}<extra></extra>")),
-        }
+        go.Bar(
+            orientation="h",
+            x=value("cosines"),
+            y=value("rows"),
+            text=value("hover"),
+            textposition="none",
+            marker={"color": EMBEDDING},
+            hovertemplate=text(N_("%{text}<br>cosine %{x:.3f}<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": {
-            "title": {"text": text(N_("cosine similarity with {label}"), "label")},
+            "title": {"text": text(N_("cosine similarity with {label}"))},
             "range": value("range"),
         },
         "yaxis": {

@@ -245,27 +245,24 @@ TABLE_FIGURE = FigureTemplate(
         N_(
             "Table of positions {first} to {last} of {total}: token, id, bytes, surprisal, entropy and rank. Chosen: "
             "{token}, {fact}."
-        ),
-        *("first", "last", "total", "token", "fact"),
+        )
     ),
     traces=[
-        {
-            "type": "heatmap",
-            "x": value("edges"),
-            "y": value("rows"),
-            "z": value("shades"),
-            "zmin": 0,
-            "zmax": value("most"),
-            "autocolorscale": True,
-            "text": value("cells"),
-            "texttemplate": "%{text}",
-            "textfont": {"family": MONO, "size": 12},
-            "hovertext": value("hover"),
-            "hovertemplate": "%{hovertext}<extra></extra>",
-            "customdata": value("positions"),
-            "showscale": False,
-            "ygap": 1,
-        }
+        go.Heatmap(
+            x=value("edges"),
+            y=value("rows"),
+            z=value("shades"),
+            zmin=0,
+            zmax=value("most"),
+            text=value("cells"),
+            texttemplate="%{text}",
+            textfont={"family": MONO, "size": 12},
+            hovertext=value("hover"),
+            hovertemplate="%{hovertext}<extra></extra>",
+            customdata=value("positions"),
+            showscale=False,
+            ygap=1,
+        )
     ],
     layout={
         "xaxis": {

@@ -450,8 +450,8 @@ class BrowserEndpoints:
         """Return the (id, text) of tokens that match a search text best.
 
         Args:
-            text: part of a token's text, with · for a space and ↵ for a line break, or a token's id. Of whole tokens,
-                those with the same spaces and capitals come first.
+            text: part of a token's text, with · for a space and ↵ for a line break, or a token's id. Whole tokens with
+                the same spaces and capitals come first, tokens that begin with the text before others.
 
         Raises:
             UserError, CheckpointError: there is no such model.
@@ -459,7 +459,12 @@ class BrowserEndpoints:
         _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
         vocabulary = tokenizer.vocabulary
         text = text[:MAX_SEARCH_CHARS].replace("·", " ").replace("↵", "\n")
-        ranking = sorted(range(len(vocabulary)), key=lambda i: (vocabulary[i] != text, len(vocabulary[i])))
+
+        def rank(i: int) -> tuple[bool, bool, int]:
+            begins = vocabulary[i].casefold().lstrip().startswith(text.casefold().strip())
+            return vocabulary[i] != text, not begins, len(vocabulary[i])
+
+        ranking = sorted(range(len(vocabulary)), key=rank)
         matches = find_tokens(vocabulary, text, ranking, MAX_MATCHES)
         return [(i, vocabulary[i]) for i in matches]
 

@@ -8,10 +8,8 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis import head_scores as module
 from explorer.analysis.head_scores import (
     HEAD_SCORES,
-    RandomlyShiftedTargetMasks,
     chance_head_scores,
     head_scores,
     target_mask,
@@ -162,24 +160,6 @@ def test_uniform_head_does_not_exceed_chance(repeating_trace, name, hide_first):
     trace = with_pattern(repeating_trace, np.tri(len(ROLLED_IDS)) / np.arange(1, len(ROLLED_IDS) + 1)[:, None])
     exceeds = chance_head_scores(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first))
     assert exceeds.all() if name == "spread" else not exceeds.any()
-
-
-@pytest.mark.parametrize("style", ["rope", "local"])
-def test_layers_with_same_mask_share_shifts_computed_in_chunks(lms, monkeypatch, style):
-    """The size of the chunks does not matter."""
-    trace = capture(lms[style], ROLLED_IDS)
-    expected, constructor_args = chance_head_scores(trace, "duplicate_token").quantiles, []
-    monkeypatch.setattr(module, "MAX_CELLS", 1)  # a query at a time
-    monkeypatch.setattr(
-        module,
-        "RandomlyShiftedTargetMasks",
-        lambda *asked: constructor_args.append(asked) or RandomlyShiftedTargetMasks(*asked),
-    )
-    assert_allclose(chance_head_scores(replace(trace), "duplicate_token").quantiles, expected, rtol=1e-6)
-    kinds = {
-        tuple(visibility_mask(trace.config, layer, len(ROLLED_IDS)).sum(-1)) for layer in range(trace.config.num_layers)
-    }
-    assert len(constructor_args) == len(kinds) == (2 if style == "local" else 1)
 
 
 @subtest_each("name", ["previous_token", "self", "duplicate_token", "induction"])

@@ -24,7 +24,7 @@ TOLERANCE = 2e-4  # relative to the drawn value: figures compute some values in 
 NO_NUMBER = (
     "not defined",
     "not seen",
-    "nothing precedes it",
+    "nothing to compare",
     "every head’s q and k are rotated",
 )  # texts of elements without a number
 

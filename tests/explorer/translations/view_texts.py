@@ -115,8 +115,9 @@ def figure_texts(figure: Any) -> Iterator[str]:
         yield from (word.text for sheet in figure.sheets for word in sheet.labels)
     elif isinstance(figure, WholeModelFigure):
         yield figure.alt
-        yield from (term.label for term in figure.terms)
-        yield from (step.name for step in (figure.open.cell.steps if figure.open and figure.open.cell else ()))
+        yield from (label for _kind, label, _value in figure.terms)
+        cell = (figure.open or {}).get("cell") or {"steps": []}
+        yield from (step["name"] for step in cell["steps"])
     else:
         yield from json_texts(json.loads(figure.to_json()))
 

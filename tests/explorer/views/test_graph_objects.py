@@ -92,6 +92,10 @@ def test_figure_behaves_like_a_plotly_figure():
     assert not hasattr(figure, "nonsense")
 
 
+def test_heatmap_has_the_colours_of_the_template_unless_it_has_its_own():
+    assert go.Heatmap(z=[[0]])["autocolorscale"] and not go.Heatmap(z=[[0]], colorscale="Blues")["autocolorscale"]
+
+
 def test_shapes_can_be_added_after_layout_updates():
     figure = go.Figure(go.Bar(y=[1]), {"meta": {"alt": ""}}, {})
     figure.update_layout(width=300)

@@ -308,8 +308,5 @@ class WholeModelWidget(HtmlWidget):
 
     @staticmethod
     def pack(whole_model: WholeModelFigure) -> dict[str, Any]:
-        """Return the figure as JSON; curves and rows are lists in the order of their fields."""
-        content = asdict(whole_model)
-        for name in ("rows", "curves", "terms"):
-            content[name] = [list(item.values()) for item in content[name]]
-        return content
+        """Return the figure as JSON."""
+        return asdict(whole_model)

@@ -268,13 +268,13 @@ function makeSearch() {
   input.setAttribute("aria-controls", list.id);
   document.body.append(dialog);
 
-  /** @param {ScoredItem[]} [fromPython] tokens */
-  function show(fromPython = []) {
+  /** @param {ScoredItem[]} [fromPython] tokens; undefined until they are found */
+  function show(fromPython) {
     const typed = input.value, query = normalize(typed);
     const numberedMatches = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
-    results = query || typed ? bestMatches(typed, items, [...numberedMatches, ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_RESULTS);
+    results = query || typed ? bestMatches(typed, items, [...numberedMatches, ...(fromPython ?? [])]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_RESULTS);
     list.replaceChildren(...results.map(row));
-    setText(status, !query || results.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
+    setText(status, !query || results.length || !fromPython ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
     activate(0);
   }
 
@@ -306,12 +306,12 @@ function makeSearch() {
 
   async function findOnServer() {
     abortController.abort();
-    abortController = new AbortController();
-    const { text: wanted, field } = tokenQuery(input.value);
-    if (!index || !wanted.trim()) return;
-    const matches = await callServer("find_tokens", [state, wanted], abortController.signal).catch(() => []);
+    const { signal } = abortController = new AbortController(), { text: wanted, field } = tokenQuery(input.value);
+    if (!index) return;
+    const matches = wanted.trim() ? await callServer("find_tokens", [state, wanted], signal).catch(() => []) : [];
+    if (signal.aborted) return;
     const tokenMatches = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text, field), score: (normalize(text) === normalize(wanted) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
-    if (tokenMatches.length) show(tokenMatches);
+    show(tokenMatches);
   }
 
   input.addEventListener("input", () => { show(); findOnServer(); });

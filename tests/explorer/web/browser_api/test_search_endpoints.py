@@ -61,6 +61,8 @@ def test_tokens_are_found_by_text_and_id(search, state, library):
         assert search.find_tokens(state, text.replace(" ", "·"))[0][1] == text
     assert search.find_tokens(state, "↵")[0][1] == "\n"
     assert search.find_tokens(state, "42")[0][0] == 42
+    begins = [token.strip().casefold().startswith("t") for _i, token in search.find_tokens(state, "t")]
+    assert begins[0] and begins == sorted(begins, reverse=True)
 
 
 def test_token_rank_is_after_selected_position(search, state):
