@@ -3,7 +3,7 @@
 // explorer/web/actions/page_actions.py.
 import { drawToken, parseInterventions, samplingStages, windowStart, uniformDraw } from "../static/in_browser/transformer_lm.js";
 import { withFieldsOfPlace } from "../static/page_state.js";
-import { _, ngettext } from "../static/translations.js";
+import { _, ngettext } from "../static/text.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { argmax, rankedIds, softmax } from "./figures.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";

@@ -3,7 +3,7 @@
 // in place of static/server_connection.js.
 import { applyAction, NEEDS_PYTHON, callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./actions.js";
 import { samplingStages } from "../static/in_browser/transformer_lm.js";
-import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/translations.js";
+import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/text.js";
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";
 import { describeIntervention, entropy, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord, rankedIds, softmax, sum } from "./figures.js";

@@ -1,10 +1,9 @@
 // @ts-check
 // Figures from templates (explorer/views/figure_template.py), filled with a run's values, and interventions as text.
-import { _, formatMessage, lookUpMessage, N_ } from "../static/translations.js";
+import { _, formatMessage, lookUpMessage, N_, quoteWord, shortenToken } from "../static/text.js";
 import { COLOURS, FIGURES } from "./page_data.js";
-import { quoteWord, shortenToken } from "../static/notation.js";
 
-export * from "../static/notation.js";
+export * from "../static/text.js";
 
 /** Values of a figure by name. @typedef {Record<string, any>} Values */
 

@@ -3,7 +3,7 @@
 import { NEEDS_PYTHON, openQuery, UserError, openRun } from "./actions.js";
 import { drawFigure, cosine, entropy, vectorNorm, rowsOf, sum, largest, dotProduct, range, escapeToken, escapeTokenInText, formatCount, formatDigits, formatNumber, bracketNegative, quoteToken, quoteTokenInText } from "./figures.js";
 import { FIGURES, MODELS, VIEWS } from "./page_data.js";
-import { _, language, ngettext } from "../static/translations.js";
+import { _, language, ngettext } from "../static/text.js";
 import { DRAWN_VIEWS, formatHeading } from "./views.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { headRows, queryKeyVectors, selectKeys } from "./views/attention.js";

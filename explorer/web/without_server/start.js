@@ -6,7 +6,7 @@ import { find, findAll, notify } from "../static/dom.js";
 import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { continueRun, callWorker, UserError } from "./actions.js";
-import { _, language } from "../static/translations.js";
+import { _, language } from "../static/text.js";
 import { translateElement } from "./answers.js";
 import { RANGES } from "./page_data.js";
 

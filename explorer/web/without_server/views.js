@@ -1,7 +1,7 @@
 // @ts-check
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py:
 // their figures, dropdowns, code, controls and verifications.
-import { _, formatMessage, lookUpMessage } from "../static/translations.js";
+import { _, formatMessage, lookUpMessage } from "../static/text.js";
 import { drawFigure, range, sum, escapeToken, quoteToken, quoteTokenInText, formatNumber, joinNames } from "./figures.js";
 import { CHOICES, CODE, FIGURES, VIEWS, TOLERANCE } from "./page_data.js";
 import attention from "./views/attention.js";

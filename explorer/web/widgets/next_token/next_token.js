@@ -4,12 +4,11 @@
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, applyPreset, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
 import { onContent, scrollIntoNearestView } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, addRovingFocus, setHidden, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, addRovingFocus, setHidden, setText, span, setTabStop, markSidewaysScroll, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
-import { _, splitMessage } from "../../static/translations.js";
+import { _, splitMessage, formatShortPercent, summarisePrediction, wordTable } from "../../static/text.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
-import { summarisePrediction, wordTable } from "./wording.js";
 
 // The probability line: a segment for each token, with a mark at the random number.
 
@@ -109,7 +108,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
     numberCells[i].dataset.note = row.notes[i];
     numberCells[i].title = tokens.run ? row.notes[i] : ""; // a narrow table has no room for the logits of both runs
   });
-  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut_by ? 0 : row.probability);
+  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatShortPercent(row.cut_by ? 0 : row.probability);
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
   bar.style.width = `${100 * lengthOfBar}%`;
   element.classList.toggle("long", lengthOfBar > LONG_BAR);

@@ -3,7 +3,7 @@
 import { callServer, RefusedError } from "../../static/server_connection.js";
 import { setContent } from "../../static/widget_contents.js";
 import { countDraw, find, findAll, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { state } from "../../static/page_state.js";
 import { describeWalkthrough } from "./walkthrough_steps.js";
 

@@ -1,7 +1,6 @@
 // @ts-check
 // Walkthroughs in words and frames, from their numbers (analysis/walkthroughs.py). Each step has a sentence and frames of a drawing.
-import { formatFixed, formatNumber } from "../../static/notation.js";
-import { _ } from "../../static/translations.js";
+import { formatFixed, formatNumber, _ } from "../../static/text.js";
 
 /** @typedef {{ says: string, kind: string, frames: Record<string, any>[] }} Segment */
 /** @typedef {{ title: string, segments: Segment[] }} Walkthrough */

@@ -4,10 +4,9 @@
 import { ablatedHead, goToTop, interventions, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, clearNotices, countDraw, find, findAll, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, clearNotices, countDraw, find, findAll, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
-import { _, splitMessage, ngettext } from "../../static/translations.js";
-import { describeGuess, guessChoices } from "../next_token/wording.js";
+import { _, splitMessage, ngettext, formatShortPercent, describeGuess, guessChoices } from "../../static/text.js";
 import { partnerInB, positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
 const CHIP_GAP = 2; // pixels, as in the style sheet
@@ -167,7 +166,7 @@ export function brief(element) {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
       next: span("next", span("label", make("span", { className: "term", dataset: { term: "Step picks" } }, _("Step picks")), ": "), ...tokenNodes(value.next)),
-      probability: span("probability", formatPercent(value.probability)),
+      probability: span("probability", formatShortPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.
     const pieces = splitMessage(_("{text}: next {next}, probability {probability}"), values);

@@ -1,6 +1,6 @@
 // @ts-check
 // The tokens view, as in explorer/views/tokens/.
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rankedIds, rowBand, rowsOf, smallest, softmax, bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../figures.js";
 import { vectors } from "./positions.js";
 

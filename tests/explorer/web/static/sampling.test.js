@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { formatLogit, formatNumber } from "../../../../explorer/web/static/notation.js";
+import { formatLogit, formatNumber } from "../../../../explorer/web/static/text.js";
 import { sampledDistribution } from "../../../../explorer/web/widgets/next_token/next_token.js";
 
 const SCORES = [3, 2.5, 2.5, 1, -4];

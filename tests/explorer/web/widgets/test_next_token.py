@@ -50,7 +50,7 @@ def make_pack_value(style: str) -> Callable[..., dict]:
 
 def call_wording(function: str, *contents: Any) -> list[Any]:
     """Return what a function of the page's script makes of each content."""
-    return call_script("widgets/next_token/wording.js", function, *((content,) for content in contents))
+    return call_script("static/text.js", function, *((content,) for content in contents))
 
 
 @each_style
@@ -220,7 +220,7 @@ def test_intervention_effect_against_the_logit_is_explained():
         (0.098, 0.123): "9.8% 12%",
         (0.0524, 0.0546): "5.24% 5.46%",
     }
-    assert [*map(" ".join, call_script("static/notation.js", "formatPercents", *compared))] == [*compared.values()]
+    assert [*map(" ".join, call_script("static/text.js", "formatPercents", *compared))] == [*compared.values()]
 
 
 def test_difference_falls_back_to_unfiltered_probabilities():

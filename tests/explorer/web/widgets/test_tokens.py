@@ -127,13 +127,13 @@ def pack_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], *ar
 def describe_values(*values: dict) -> list[str]:
     """Return the sentences that the browser makes of each value."""
     calls = ((value, value["guess"] is not None) for value in values)
-    return call_script("widgets/next_token/wording.js", "describeGuess", *calls)
+    return call_script("static/text.js", "describeGuess", *calls)
 
 
 def test_guess_choices_are_whole_words_in_alphabetical_order():
     """The likeliest and two others; parts of words serve where others lack."""
     choices = call_script(
-        "widgets/next_token/wording.js",
+        "static/text.js",
         "guessChoices",
         (["ing", " He", " sh", "er", " stone", " rock", " ground", ".", ",", "!"],),
         ([" zebra", " yak", " Xerus", " wolf", " vole"],),
