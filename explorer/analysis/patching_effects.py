@@ -6,7 +6,6 @@ import numpy as np
 
 from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck
 from explorer.explain.notation import (
-    bracket_negative,
     format_factor,
     format_number,
     format_six_digits,
@@ -16,6 +15,7 @@ from explorer.explain.notation import (
 )
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import Intervention, parse_intervention
+from explorer.state.token_alignment import Alignment
 from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.patching_setup import (
     BY_POSITION,
@@ -28,6 +28,69 @@ from explorer.tracing.patching.patching_setup import (
 )
 from explorer.tracing.trace import Trace
 from explorer.translations import _
+
+
+@dataclass(frozen=True)
+class CleanAndCorruptedRuns:
+    """Two prompts, each with its run without interventions.
+
+    Attributes:
+        experiment: the patching experiment.
+        clean, corrupted: their runs, with any tokens after the prompts.
+        clean_run: the page's run that is clean, "a" or "b".
+        alignment: of the prompts' tokens, A's first.
+    """
+
+    experiment: PatchingExperiment
+    clean: Trace
+    corrupted: Trace
+    clean_run: str
+    alignment: Alignment
+
+    @property
+    def last_logits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The captured logits (V,) at the end of the clean prompt, and of the corrupted one."""
+        clean, corrupted = self.experiment.clean, self.experiment.corrupted
+        return self.clean.logits.row(len(clean) - 1), self.corrupted.logits.row(len(corrupted) - 1)
+
+    @property
+    def captured_metrics(self) -> np.ndarray:
+        """Every metric of the clean and of the corrupted run, (2, M)."""
+        answers = self.experiment.answer, self.experiment.wrong
+        return np.array([logit_metrics(logits, *answers) for logits in self.last_logits])
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens of the clean prompt."""
+        return self.clean.tokens[: len(self.experiment.clean)]
+
+    def to_clean_position(self, position: int) -> int:
+        """Return the position of the clean prompt aligned with one of A, or with the nearest before it."""
+        clean_position = position if self.clean_run == "a" else self.alignment.nearest_aligned(position)
+        return min(clean_position, len(self.tokens) - 1)
+
+    @property
+    def answer_in_a(self) -> int:
+        """The position in A before the answer."""
+        return len(self.experiment.clean if self.clean_run == "a" else self.experiment.corrupted) - 1
+
+    @property
+    def unaligned_positions(self) -> tuple[int, ...]:
+        """Positions of the clean prompt that are patched in neither direction."""
+        return tuple(
+            position
+            for position, targets in enumerate(zip(*map(self.experiment.target_positions, DIRECTIONS), strict=True))
+            if targets == (None, None)
+        )
+
+    def patched_run_field(self, direction: str) -> str:
+        """Return the field of the page's state with the interventions of the run that is patched."""
+        into_a = (direction == "denoise") == (self.clean_run == "b")
+        return "edits" if into_a else "b.edits"
+
+    def token_text(self, token_id: int) -> str:
+        """Return a token's text in quotes."""
+        return quote_token(self.clean.vocabulary[token_id])
 
 
 def patching_effects(experiment: PatchingExperiment, measured: np.ndarray, metric: str, direction: str) -> np.ndarray:
@@ -145,13 +208,9 @@ def logit_metrics(logits: np.ndarray, answer: int, wrong: int) -> np.ndarray:
 SMALL_DIFFERENCES = {"logit_difference": 0.5, "log_probability": 0.5, "probability": 0.05}  # of clean and corrupted
 
 
-def small_difference_warning(experiment: PatchingExperiment, runs: tuple[Trace, Trace], metric: str) -> str:
-    """Return a warning if the difference that every effect is divided by is small; "" otherwise.
-
-    Args:
-        runs: the clean and the corrupted run, captured without interventions.
-    """
-    difference = _small_difference(experiment, runs, metric)
+def small_difference_warning(pair: CleanAndCorruptedRuns, metric: str) -> str:
+    """Return a warning if the difference that every effect is divided by is small; "" otherwise."""
+    difference = _small_difference(pair, metric)
     if not difference:
         return ""
     return _(
@@ -161,9 +220,9 @@ def small_difference_warning(experiment: PatchingExperiment, runs: tuple[Trace, 
     )
 
 
-def small_difference_note(experiment: PatchingExperiment, runs: tuple[Trace, Trace], metric: str) -> str:
+def small_difference_note(pair: CleanAndCorruptedRuns, metric: str) -> str:
     """Return the same warning in short, to stand beside a finding."""
-    difference = _small_difference(experiment, runs, metric)
+    difference = _small_difference(pair, metric)
     if not difference:
         return ""
     return _(
@@ -172,8 +231,8 @@ def small_difference_note(experiment: PatchingExperiment, runs: tuple[Trace, Tra
     )
 
 
-def _small_difference(experiment: PatchingExperiment, runs: tuple[Trace, Trace], metric: str) -> float:
-    clean, corrupted = _captured_metrics(experiment, runs)[:, METRICS.index(metric)]
+def _small_difference(pair: CleanAndCorruptedRuns, metric: str) -> float:
+    clean, corrupted = pair.captured_metrics[:, METRICS.index(metric)]
     is_small = MIN_DIFFERENCE <= abs(clean - corrupted) < SMALL_DIFFERENCES[metric]
     return float(clean - corrupted) if is_small else 0.0
 
@@ -185,75 +244,75 @@ SYMBOLS = {
 
 
 def patch_effect(
-    experiment: PatchingExperiment,
-    runs: tuple[Trace, Trace],
-    intervention: Intervention,
-    measured: np.ndarray,
-    metric: str,
-    direction: str,
+    pair: CleanAndCorruptedRuns, intervention: Intervention, measured: np.ndarray, metric: str, direction: str
 ) -> Derivation | None:
     """Derive the effect of patching one node, by running the model with the patch.
 
     None if the metrics of the clean and the corrupted run are equal, which leaves the effect undefined.
 
     Args:
-        runs: the clean and the corrupted run, captured without interventions.
         measured: (M,) metrics of the node in the map.
     """
-    row, probability_row = METRICS.index(metric), METRICS.index("probability")
-    last_positions = tuple(len(prompt) - 1 for prompt in (experiment.clean, experiment.corrupted))
-    last = last_positions[direction == "denoise"]
-    captured_metrics, patched_metrics = (
-        _captured_metrics(experiment, runs),
-        experiment.rerun_with_patch(direction, intervention),
-    )
-    (clean, corrupted), patched = captured_metrics[:, row], patched_metrics[row]
-    recomputed = float(normalised_effect(np.array(patched), clean, corrupted, direction))
+    experiment, row, probability_row = pair.experiment, METRICS.index(metric), METRICS.index("probability")
+    captured_metrics, patched_metrics = pair.captured_metrics, experiment.rerun_with_patch(direction, intervention)
     displayed_value = float(patching_effects(experiment, measured[:, None], metric, direction)[0])
     if not np.isfinite(displayed_value):
         return None
-    numbers = {
-        "patched": format_six_digits(patched),
-        "clean": format_six_digits(clean),
-        "corrupted": format_six_digits(corrupted),
-        "effect": format_six_digits(recomputed),
-    }
-    base = bracket_negative(numbers["corrupted" if direction == "denoise" else "clean"])
-    size = len(runs[0].vocabulary)
-    working = Calculation(
-        SYMBOLS[direction],
-        lambda: (
-            f"({numbers['patched']} − {base}) / ({numbers['clean']} − {bracket_negative(numbers['corrupted'])}) "
-            f"= {numbers['effect']}"
-        ),
-        recomputed,
-        (
-            Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=last), (), (size,)),
-            Input(_("logits of the clean run, at [{query}]", query=last_positions[0]), (), (size,)),
-            Input(_("logits of the corrupted run, at [{query}]", query=last_positions[1]), (), (size,)),
-        ),
-    )
     source_name = _("the clean run") if direction == "denoise" else _("the corrupted run")
     location = _(
         "{edit}, m = {metric}: clean {clean}, corrupted {corrupted}, patched {patched}",
-        edit=replace(intervention, source_name=source_name).describe(runs[0].config, token_formatter(runs[0])),
+        edit=replace(intervention, source_name=source_name).describe(pair.clean.config, token_formatter(pair.clean)),
         metric=metric_label(metric),
-        **numbers,
+        clean=format_six_digits(captured_metrics[0, row]),
+        corrupted=format_six_digits(captured_metrics[1, row]),
+        patched=format_six_digits(patched_metrics[row]),
     )
     answer_change = _(
         "The patch takes the probability of {answer} from {before}% to {after}%.",
-        answer=quote_token(runs[0].vocabulary[experiment.answer]),
+        answer=pair.token_text(experiment.answer),
         before=format_number(100 * captured_metrics[int(direction == "denoise"), probability_row]),
         after=format_number(100 * patched_metrics[probability_row]),
     )
-    note = "\n".join(filter(None, (answer_change, small_difference_warning(experiment, runs, metric))))
+    last = len(experiment.corrupted if direction == "denoise" else experiment.clean) - 1
+    patched_run = _("logits of a run with {edit}, at [{query}]", edit=intervention, query=last)
+    effect = _derive_effect(pair, displayed_value, patched_metrics[row], patched_run, location, metric, direction)
+    return replace(effect, note="\n".join(filter(None, (answer_change, effect.note))))
+
+
+def _derive_effect(
+    pair: CleanAndCorruptedRuns,
+    displayed_value: float,
+    patched: float,
+    patched_run: str,
+    location: str,
+    metric: str,
+    direction: str,
+) -> Derivation:
+    """Derive an effect from the metric of a patched run; `patched_run` names its logits."""
+    clean, corrupted = pair.captured_metrics[:, METRICS.index(metric)]
+    recomputed = float(normalised_effect(np.array(patched), clean, corrupted, direction))
+    base, size = corrupted if direction == "denoise" else clean, len(pair.clean.vocabulary)
+    clean_end, corrupted_end = len(pair.experiment.clean) - 1, len(pair.experiment.corrupted) - 1
+    working = Calculation(
+        SYMBOLS[direction],
+        lambda: (
+            f"({format_six_digits(patched)} − {format_factor(base)}) / ({format_six_digits(clean)} "
+            f"− {format_factor(corrupted)}) = {format_six_digits(recomputed)}"
+        ),
+        recomputed,
+        (
+            Input(patched_run, (), (size,)),
+            Input(_("logits of the clean run, at [{query}]", query=clean_end), (), (size,)),
+            Input(_("logits of the corrupted run, at [{query}]", query=corrupted_end), (), (size,)),
+        ),
+    )
     source = SourceLine("explorer/tracing/patching/patching_setup.py", "return changes / (clean - corrupted)")
-    return Derivation(_("effect"), location, displayed_value, working, source, note=note)
+    warning = small_difference_warning(pair, metric)
+    return Derivation(_("effect"), location, displayed_value, working, source, note=warning)
 
 
 def patch_estimate(
-    experiment: PatchingExperiment,
-    runs: tuple[Trace, Trace],
+    pair: CleanAndCorruptedRuns,
     component: str,
     node: tuple[int, int],
     metric: str,
@@ -263,11 +322,11 @@ def patch_estimate(
 
     Σ difference of the values × gradient of the metric; None if the effect is undefined.
     """
-    displayed_value = float(experiment.estimate(direction, component, metric)[node])
+    displayed_value = float(pair.experiment.estimate(direction, component, metric)[node])
     if not np.isfinite(displayed_value):
         return None
-    clean, corrupted = (metrics[METRICS.index(metric)] for metrics in _captured_metrics(experiment, runs))
-    step, slope = experiment.estimate_terms(direction, component, metric, *node)
+    clean, corrupted = (metrics[METRICS.index(metric)] for metrics in pair.captured_metrics)
+    step, slope = pair.experiment.estimate_terms(direction, component, metric, *node)
     change = float(step @ slope)
     recomputed = float(normalise_changes(np.array(change), clean, corrupted))
     is_query_or_key, shape = component in ("attn.q", "attn.k"), step.shape
@@ -288,57 +347,37 @@ def patch_estimate(
     layer, column = node
     if component in BY_POSITION:
         value = parse_intervention(f"blocks.{layer}.{component}*patch").component_label()
-        value = _("{value}, {token}", value=value, token=format_token_position(runs[0], column))
+        value = _("{value}, {token}", value=value, token=format_token_position(pair.clean, column))
     else:
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
     source = SourceLine("explorer/tracing/patching/patching_methods.py", "changes = torch.stack([(step * slope)")
-    warning = small_difference_warning(experiment, runs, metric)
+    warning = small_difference_warning(pair, metric)
     return Derivation(_("estimated effect"), location, displayed_value, working, source, note=warning)
 
 
 def path_effect(
-    experiment: PatchingExperiment,
-    runs: tuple[Trace, Trace],
+    pair: CleanAndCorruptedRuns,
     receiver: Receiver,
     node: tuple[int, int],
     metric: str,
     direction: str,
 ) -> Derivation | None:
     """Derive the effect of path patching from one head, (layer, head), to the receiver; None if undefined."""
-    row = METRICS.index(metric)
     displayed_value = float(
-        patching_effects(experiment, experiment.path_metrics(direction, receiver), metric, direction)[node]
+        patching_effects(pair.experiment, pair.experiment.path_metrics(direction, receiver), metric, direction)[node]
     )
     if not np.isfinite(displayed_value):
         return None
-    clean, corrupted = (metrics[row] for metrics in _captured_metrics(experiment, runs))
-    patched = float(experiment.path(direction, receiver, *node)[row])
-    recomputed = float(normalised_effect(np.array(patched), clean, corrupted, direction))
-    size = len(runs[0].vocabulary)
-    base = corrupted if direction == "denoise" else clean
-    working = Calculation(
-        SYMBOLS[direction],
-        lambda: (
-            f"({format_six_digits(patched)} − {format_factor(base)}) / ({format_six_digits(clean)} "
-            f"− {format_factor(corrupted)}) = {format_six_digits(recomputed)}"
-        ),
-        recomputed,
-        (
-            Input(_("logits once the receiver alone has read what the head sends"), (), (size,)),
-            Input(_("logits of the clean run, at [{query}]", query=len(experiment.clean) - 1), (), (size,)),
-            Input(_("logits of the corrupted run, at [{query}]", query=len(experiment.corrupted) - 1), (), (size,)),
-        ),
-    )
+    patched = float(pair.experiment.path(direction, receiver, *node)[METRICS.index(metric)])
+    patched_run = _("logits once the receiver alone has read what the head sends")
     location = _(
         "direct path of head {head} of layer {layer}, m = {metric}",
         head=node[1],
         layer=node[0],
         metric=metric_label(metric),
     )
-    source = SourceLine("explorer/tracing/patching/patching_setup.py", "return changes / (clean - corrupted)")
-    warning = small_difference_warning(experiment, runs, metric)
-    return Derivation(_("effect"), location, displayed_value, working, source, note=warning)
+    return _derive_effect(pair, displayed_value, patched, patched_run, location, metric, direction)
 
 
 def metric_label(metric: str) -> str:
@@ -350,37 +389,20 @@ def metric_label(metric: str) -> str:
     }[metric]
 
 
-def check_unpatched(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> RecomputationCheck:
+def check_unpatched(pair: CleanAndCorruptedRuns) -> RecomputationCheck:
     """Check the metrics of the clean and the corrupted run against their captured logits."""
     return RecomputationCheck.from_arrays(
-        runs[0].dtype, experiment.unpatched_metrics, _captured_metrics(experiment, runs), _size(experiment, runs)
+        pair.clean.dtype, pair.experiment.unpatched_metrics, pair.captured_metrics, _size(pair)
     )
 
 
 def check_patched_run(
-    experiment: PatchingExperiment,
-    runs: tuple[Trace, Trace],
-    intervention: Intervention,
-    measured: np.ndarray,
-    direction: str,
+    pair: CleanAndCorruptedRuns, intervention: Intervention, measured: np.ndarray, direction: str
 ) -> RecomputationCheck:
     """Check the metrics of a node in the map, (M,), against running the model with the patch."""
-    recomputed = experiment.rerun_with_patch(direction, intervention)
-    return RecomputationCheck.from_arrays(runs[0].dtype, measured, recomputed, _size(experiment, runs))
+    recomputed = pair.experiment.rerun_with_patch(direction, intervention)
+    return RecomputationCheck.from_arrays(pair.clean.dtype, measured, recomputed, _size(pair))
 
 
-def _captured_metrics(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> np.ndarray:
-    """Return every metric of the clean and of the corrupted run, (2, M)."""
-    return np.array(
-        [logit_metrics(logits, experiment.answer, experiment.wrong) for logits in last_logits(experiment, runs)]
-    )
-
-
-def last_logits(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the captured logits (V,) at the end of the clean prompt, and of the corrupted one."""
-    prompts = experiment.clean, experiment.corrupted
-    return tuple(run.logits.row(len(prompt) - 1) for run, prompt in zip(runs, prompts, strict=True))
-
-
-def _size(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> float:
-    return 2 * max(1.0, *(float(np.abs(logits).max()) for logits in last_logits(experiment, runs)))
+def _size(pair: CleanAndCorruptedRuns) -> float:
+    return 2 * max(1.0, *(float(np.abs(logits).max()) for logits in pair.last_logits))

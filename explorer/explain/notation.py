@@ -109,18 +109,6 @@ def format_percent(share: float) -> str:
     return f"{share * 100:#.2g}".rstrip(".") + "%" if share >= 0.0001 else _("less than 0.01%")
 
 
-def format_percents(before: float, after: float) -> list[str]:
-    """Format two shares that are compared, with one digit more if rounding changed their difference by a quarter."""
-    texts = [format_percent(before), format_percent(after)]
-    if not all(text[0].isdigit() for text in texts):
-        return texts
-    first, second = (float(text.removesuffix("%")) / 100 for text in texts)
-    if abs((second - first) - (after - before)) <= abs(after - before) / 4:
-        return texts
-    longer = [f"{share:.1%}" if share >= 0.1 else f"{share * 100:#.3g}%" for share in (before, after)]
-    return texts if longer[0] == longer[1] else longer
-
-
 def format_six_digits(value: float) -> str:
     """Format with six significant digits and a true minus sign, so that a printed calculation can be checked."""
     text = f"{float(value) + 0.0:.6g}"  # no negative zero

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.prediction_reasons import (
     DECISIVE_BITS,
@@ -18,7 +16,6 @@ from explorer.explain.notation import (
     format_contribution,
     format_number,
     format_percent,
-    format_percents,
     join_names,
     quote_token,
     quote_token_in_text,
@@ -189,7 +186,7 @@ def explain_prediction_in_story(
 def _describe_ablation(component: ModelComponent, before: float, after: float) -> str:
     """Return a sentence on the chance without a component, which need not be lower."""
     shares, is_head = {"before": format_percent(before), "after": format_percent(after)}, component.head is not None
-    change = 0 if shares["after"] == shares["before"] else np.sign(after - before)
+    change = 0 if shares["after"] == shares["before"] else 1 if after > before else -1
     return translate(ABLATION_TEXTS[is_head, change], **shares)
 
 
@@ -200,82 +197,6 @@ ABLATION_TEXTS = {  # by whether a head is ablated, and the sign of the change o
     (False, -1): N_("Without it: {after} instead of {before}."),
     (True, 1): N_("What else the head does costs more: without the head {after} instead of {before}."),
     (False, 1): N_("Without it the chance grows: {after} instead of {before}. It does other things, too."),
-}
-
-
-def describe_change_effect(
-    prediction: NextTokenDistribution,
-    before: NextTokenDistribution,
-    vocabulary: Sequence[str],
-    logits: tuple[np.ndarray, np.ndarray],
-    is_story: bool = False,
-) -> dict[str, str]:
-    """Return what interventions did to the likeliest token: its probability, its logit, and both after the settings.
-
-    The story has only the chance that it is picked, in percent, as the list beside it does.
-
-    As "words", sentences, and as "chances" both chances to be picked; in the story the model's own, which no setting
-    hides, with the token.
-
-    Args:
-        before: the same prediction without interventions.
-        logits: (V,) without interventions, and with them.
-    """
-    distributions = (before.sampled, prediction.sampled) if is_story else (before.plain, prediction.plain)
-    first, now = (int(distribution.argmax()) for distribution in distributions)
-    own, sampled = (
-        format_percents(*(float(distribution[first]) for distribution in pair))
-        for pair in ((before.plain, prediction.plain), (before.sampled, prediction.sampled))
-    )
-    chances = " → ".join(sampled)
-    if is_story:
-        quote, share = quote_word, format_percent(float(prediction.sampled[now]))
-        template = N_("The chance that {token} is picked: {before} before, {after} now.")
-        chances = " → ".join(own)
-        if own != sampled:
-            chances = _("{percent} before temperature", percent=chances)
-        chances = f"{quote(vocabulary[first])} {chances}"
-    elif own == sampled:
-        quote, share = quote_token, name_probability(prediction, now)
-        template = N_("Probability of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.")
-    else:
-        quote, share = quote_token, name_probability(prediction, now)
-        template = N_(
-            "Probability of {token} before temperature: {own_before} → {own_after}, logit {logit_before} → "
-            "{logit_after}. After temperature and filters: {before} → {after}."
-        )
-        chances = _("{chances} after temperature and filters", chances=chances)
-    logit_before, logit_after = (f"{run[first]:.2f}".replace("-", "−") for run in logits)
-    sentences = [
-        translate(
-            template,
-            token=quote(vocabulary[first]),
-            before=sampled[0],
-            after=sampled[1],
-            own_before=own[0],
-            own_after=own[1],
-            logit_before=logit_before,
-            logit_after=logit_after,
-        )
-    ]
-    percents = sampled if is_story else own
-    rises = {distributions[1][first] > distributions[0][first], prediction.plain[first] > before.plain[first]}
-    if (
-        percents[0] != percents[1]
-        and logit_before != logit_after
-        and rises == {bool(logits[1][first] < logits[0][first])}
-    ):
-        sentences.append(translate(AGAINST_LOGIT[is_story, logits[1][first] > logits[0][first]]))
-    if now != first:
-        sentences.append(_("{other} is likeliest now: {share}.", other=quote(vocabulary[now]), share=share))
-    return {"words": " ".join(sentences), "chances": chances}
-
-
-AGAINST_LOGIT = {  # by whether the story tells it, and whether the logit rose while the probability fell
-    (False, False): N_("Its logit fell, but the others’ together (ln Σ e^logit) fell more."),
-    (False, True): N_("Its logit rose, but the others’ together (ln Σ e^logit) rose more."),
-    (True, False): N_("Its score fell, but the others’ together fell more."),
-    (True, True): N_("Its score rose, but the others’ together rose more."),
 }
 
 

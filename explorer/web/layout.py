@@ -45,7 +45,7 @@ from explorer.web.widgets.header import (
     SearchButton,
     TextBlock,
 )
-from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresetButtons
+from explorer.web.widgets.next_token import ExplanationButton, NextTokenSummary, NextTokenTable, SamplingPresetButtons
 from explorer.web.widgets.teaching import (
     ClassSessionPanel,
     LessonListButton,
@@ -243,7 +243,7 @@ class PageLayout:
                 tick=_("model’s own"),
             ),
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
-            TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
+            NextTokenSummary(elem_id=shared_constants.NEXT_TOKEN_WORDS),
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar

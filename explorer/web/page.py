@@ -37,7 +37,7 @@ from explorer.web.key_value_stores import FaultTolerantStore, MemoryRooms, Redis
 from explorer.web.layout import TITLE, PageLayout, StateComponent
 from explorer.web.middleware import AllowedHosts, SecurityMiddleware
 from explorer.web.public_api import PublicApi, health
-from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging
+from explorer.web.rate_limits import Client, PromptRateLimiter, limit_logging, use_client
 from explorer.web.request_validation import RequestBodyValidator, State, argument_types
 from explorer.web.room_routes import RoomRoutes
 from explorer.web.user_messages import user_message
@@ -317,14 +317,14 @@ def decorate_api_function(function: Callable, prompts: PromptRateLimiter) -> Cal
     def wrapper(*args, **kwargs):
         request = args[-1]
         address = getattr(getattr(request, "client", None), "host", None) or ""
-        current_client.set(Client(getattr(request, "session_hash", None) or "", address))
-        try:
-            types = argument_types(function)
-            types.check(list(args[: len(types.names)]))
-            prompts.acquire()
-            with unlimited_budget().activate():
-                return function(*args, **kwargs)
-        except Exception as error:
-            raise gr.Error(user_message(error), print_exception=False) from None
+        with use_client(Client(getattr(request, "session_hash", None) or "", address)):
+            try:
+                types = argument_types(function)
+                types.check(list(args[: len(types.names)]))
+                prompts.acquire()
+                with unlimited_budget().activate():
+                    return function(*args, **kwargs)
+            except Exception as error:
+                raise gr.Error(user_message(error), print_exception=False) from None
 
     return wrapper

@@ -5,7 +5,8 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -83,6 +84,16 @@ class Client:
 
 
 current_client: ContextVar[Client | None] = ContextVar("client", default=None)
+
+
+@contextmanager
+def use_client(client: Client | None) -> Iterator[None]:
+    """Let what runs in the block count to a client; None for the server itself."""
+    token = current_client.set(client)
+    try:
+        yield
+    finally:
+        current_client.reset(token)
 
 
 MINUTE_S = 60.0

@@ -292,11 +292,18 @@ BUGS = {
     # The page's scripts
     "explorer/web/test_scripts.py -k sampling": [
         (
-            "return { probabilities: remaining.map((weight) => weight / total), counts }",
-            "return { probabilities: remaining, counts }",
+            "return { probabilities: remaining.map((weight) => weight / total), weights, counts }",
+            "return { probabilities: remaining, weights, counts }",
         ),
         ("while (min_p && weights[counts.min_p - 1] < min_p)", "while (min_p && weights[counts.min_p - 1] <= min_p)"),
-        ("Math.exp((scores[i] - scores[0]) / temperature)", "Math.exp((scores[i] - scores[0]) * temperature)"),
+        (
+            "(_none, i) => Math.exp((scores[i] - scores[0]) / temperature)",
+            "(_none, i) => Math.exp((scores[i] - scores[0]) * temperature)",
+        ),
+    ],
+    "explorer/web/widgets/test_next_token.py": [
+        ("hasFallen = first.logits[1] < first.logits[0]", "hasFallen = first.logits[1] > first.logits[0]"),
+        ('(previousLimits.includes(cut_by) ? "" : ', "("),
     ],
     "explorer/web/test_scripts.py -k state": [
         ("(candidate.key > candidate.query ? { ...candidate, key: candidate.query } : candidate)", "candidate"),
@@ -424,10 +431,10 @@ BUGS = {
     ],
     "browser/test_settings.py": [
         (
-            "if (rowBeforeChange && rowBeforeChange.id !== shownContent.drawn) {",
-            "if (rowBeforeChange && rowBeforeChange.id === shownContent.drawn) {",
+            "if (rowBeforeChange && rowBeforeChange.token_id !== shownContent.drawn) {",
+            "if (rowBeforeChange && rowBeforeChange.token_id === shownContent.drawn) {",
         ),
-        ('element.classList.toggle("found", row.found);', 'element.classList.toggle("found", row.cut);'),
+        ('element.classList.toggle("found", row.found);', 'element.classList.toggle("found", Boolean(row.cut_by));'),
     ],
     "browser/test_menus.py": [
         ('if (event.key !== "Escape" || !menu.open) return;', 'if (event.key !== "Escape" || menu.open) return;'),

@@ -15,6 +15,7 @@ READ_TABLE = """() => ({
     percent: parseFloat(row.querySelector(".bars b").style.width),
     plain: parseFloat(row.querySelector(".bars b + *").style.left),
     cells: [...row.cells].slice(1).map((cell) => cell.innerText),
+    notes: [...row.cells].slice(1).map((cell) => cell.dataset.note),
   }])),
 })"""
 
@@ -127,7 +128,8 @@ def test_bars_follow_slider_and_match_python(open_new_page):
         both = in_browser["rows"].keys() & answered["rows"].keys()  # the random number may fall on another token
         assert len(both) >= 8
         for token in both:
-            assert in_browser["rows"][token]["cells"] == answered["rows"][token]["cells"], setting
+            for texts in ("cells", "notes"):
+                assert in_browser["rows"][token][texts] == answered["rows"][token][texts], setting
             assert in_browser["rows"][token]["percent"] == pytest.approx(answered["rows"][token]["percent"], abs=1e-4)
             model = in_browser["rows"][token]["cells"][in_browser["heads"].index("model") - 1]
             assert in_browser["rows"][token]["plain"] == pytest.approx(

@@ -9,7 +9,6 @@ from explorer.analysis.attention import query_attention_stages
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.positions import rotated_pairs
 from explorer.analysis.residual import residual_norms
-from explorer.analysis.walkthroughs import format_weight
 from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection
 
@@ -69,7 +68,7 @@ def test_walkthrough_shows_numbers_of_run(open_new_page, capture_query):
     visible_keys = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
     masked = [format_number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]
     columns = [[format_number(value) for value in steps.dots], [format_number(value) for value in steps.scores], masked]
-    columns.append([format_weight(value) for value in steps.weights])
+    columns.append([f"{value:.4f}" for value in steps.weights])
     for count in range(1, 5):
         expect(drawing.locator("tbody tr")).to_have_count(len(visible_keys))
         for row, key in enumerate(visible_keys):

@@ -7,6 +7,7 @@ import numpy as np
 
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.patching_effects import (
+    CleanAndCorruptedRuns,
     check_patched_run,
     check_unpatched,
     component_effects,
@@ -35,7 +36,6 @@ from explorer.views.patching.effect_maps import (
     ONE_PROMPT,
     POSITION_COMPONENTS,
     TOP_NEURONS,
-    CleanAndCorruptedRuns,
     both_defined,
     estimate_vs_exact,
     estimated_effect_map,
@@ -95,15 +95,14 @@ def verify_patching(runs: Comparison, selection: Selection, largest: Largest | N
     effect is run as an ordinary intervention.
     """
     prompt_pair = make_prompt_pair(runs, selection)
-    baseline_runs = prompt_pair.clean, prompt_pair.corrupted
     checks = {}
-    for name, run in zip(("clean", "corrupted"), baseline_runs, strict=True):
+    for name, run in (("clean", prompt_pair.clean), ("corrupted", prompt_pair.corrupted)):
         checks |= {f"{tap}, {name}": check for tap, check in check_values(run, ["logits"]).items()}
-    checks[_("measured of clean and corrupted run")] = check_unpatched(prompt_pair.experiment, baseline_runs)
+    checks[_("measured of clean and corrupted run")] = check_unpatched(prompt_pair)
     if largest:
         intervention, metrics = largest(prompt_pair, selection)
         checks[_("the largest effect, as a changed run")] = check_patched_run(
-            prompt_pair.experiment, baseline_runs, intervention, metrics, direction
+            prompt_pair, intervention, metrics, direction
         )
     template = (
         _("the largest effect run again as an ordinary change, largest error {error}")
@@ -145,14 +144,7 @@ def inspect_node(
     """Derive the effect of patching the clicked node of a map."""
     prompt_pair = make_prompt_pair(runs, selection)
     intervention, metrics = node_patch_and_metrics(prompt_pair, component, direction, point.row, point.column)
-    return patch_effect(
-        prompt_pair.experiment,
-        (prompt_pair.clean, prompt_pair.corrupted),
-        intervention,
-        metrics,
-        selection.option("metric"),
-        direction,
-    )
+    return patch_effect(prompt_pair, intervention, metrics, selection.option("metric"), direction)
 
 
 def inspect_neuron(runs: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
@@ -165,14 +157,7 @@ def inspect_neuron(runs: Comparison, selection: Selection, point: ClickedPoint) 
     intervention, metrics = neuron_patch_and_metrics(
         prompt_pair, selection.layer, int(get_item(order, point.coordinate("item"))), DIRECTIONS.index(direction)
     )
-    return patch_effect(
-        prompt_pair.experiment,
-        (prompt_pair.clean, prompt_pair.corrupted),
-        intervention,
-        metrics,
-        selection.option("metric"),
-        direction,
-    )
+    return patch_effect(prompt_pair, intervention, metrics, selection.option("metric"), direction)
 
 
 def inspect_estimate(runs: Comparison, selection: Selection, component: str, point: ClickedPoint) -> Derivation | None:
@@ -191,12 +176,7 @@ def derive_estimate(
 ) -> Derivation | None:
     """Derive an estimate of attribution patching."""
     return patch_estimate(
-        prompt_pair.experiment,
-        (prompt_pair.clean, prompt_pair.corrupted),
-        component,
-        index,
-        selection.option("metric"),
-        selection.option("patch_direction"),
+        prompt_pair, component, index, selection.option("metric"), selection.option("patch_direction")
     )
 
 
@@ -210,14 +190,7 @@ def inspect_estimate_vs_exact(
     indices = np.argwhere(both_defined(exact, estimates))
     layer, column = (int(i) for i in get_item(indices.tolist(), point.coordinate("item")))
     intervention, metrics = node_patch_and_metrics(prompt_pair, component, direction, layer, column)
-    exact_derivation = patch_effect(
-        prompt_pair.experiment,
-        (prompt_pair.clean, prompt_pair.corrupted),
-        intervention,
-        metrics,
-        selection.option("metric"),
-        direction,
-    )
+    exact_derivation = patch_effect(prompt_pair, intervention, metrics, selection.option("metric"), direction)
     return exact_derivation and (exact_derivation, derive_estimate(prompt_pair, selection, component, (layer, column)))
 
 
@@ -226,14 +199,7 @@ def inspect_path(runs: Comparison, selection: Selection, point: ClickedPoint) ->
     prompt_pair = make_prompt_pair(runs, selection)
     receiver, direction = selected_receiver(prompt_pair, selection), selection.option("patch_direction")
     get_element(prompt_pair.experiment.path_metrics(direction, receiver)[0], point.row, point.column)
-    return path_effect(
-        prompt_pair.experiment,
-        (prompt_pair.clean, prompt_pair.corrupted),
-        receiver,
-        (point.row, point.column),
-        selection.option("metric"),
-        direction,
-    )
+    return path_effect(prompt_pair, receiver, (point.row, point.column), selection.option("metric"), direction)
 
 
 def likely_token_options(name: str) -> Callable[[Comparison | Trace, Selection], list[tuple[str, str]]]:
@@ -308,9 +274,7 @@ def describe_patching(runs: Comparison, selection: Selection) -> str:
         corrupted=format_number(corrupted),
     )
     none = no_effect_message() if abs(clean - corrupted) < MIN_DIFFERENCE else ""
-    small = small_difference_warning(
-        prompt_pair.experiment, (prompt_pair.clean, prompt_pair.corrupted), selection.option("metric")
-    )
+    small = small_difference_warning(prompt_pair, selection.option("metric"))
     hides = (
         _("what lowers a small probability can hardly be seen in it")
         if selection.option("metric") == "probability"
@@ -337,8 +301,8 @@ def summarise_patching(runs: Comparison, selection: Selection) -> str:
         prompt_pair = make_prompt_pair(runs, selection)
     except NoDifferenceError:
         return ""
-    baseline_runs, metric = (prompt_pair.clean, prompt_pair.corrupted), selection.option("metric")
-    warning = small_difference_warning(prompt_pair.experiment, baseline_runs, metric)
+    metric = selection.option("metric")
+    warning = small_difference_warning(prompt_pair, metric)
     with suppress(NoDifferenceError):
         finding = strongest_patch_sentence(runs, selection)
         if warning:
@@ -384,7 +348,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     effects = component_effects(experiment, component, metric, "denoise")
     if not np.nan_to_num(effects).any():
         return ""
-    careful = small_difference_note(experiment, (prompt_pair.clean, prompt_pair.corrupted), metric)
+    careful = small_difference_note(prompt_pair, metric)
     layers, position = layers_of_largest_effect(effects)
     move = layers_of_move(effects) if component == "resid_pre" else None
     if move:
@@ -474,6 +438,58 @@ EFFECTS = N_(
 POSITION_CLICKS = {"x": "key", "y": "layer"}  # the query stays at the answer
 HEAD_CLICKS = {"x": "head", "y": "layer"}
 
+
+def exact_panels(columns: str, component_field: str, clicks: dict[str, str], **titles: str) -> tuple[Panel, ...]:
+    """Return a map of exact effects for each direction.
+
+    Args:
+        columns: of the maps, as in the panels' names.
+        component_field: field of the selection with the component that is patched.
+        clicks: what a click selects.
+        titles: direction -> title.
+    """
+    return tuple(
+        Panel(
+            name=f"{columns}_{direction}",
+            title=title,
+            draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option(component_field), d),
+            compared_run="other",
+            click_selects=clicks,
+            verify=lambda runs, s, d=direction: verify_map(runs, s, s.option(component_field), d),
+            inspect=lambda runs, s, point, d=direction: inspect_node(runs, s, s.option(component_field), d, point),
+            width="half",
+        )
+        for direction, title in titles.items()
+    )
+
+
+def estimate_panels(
+    suffix: str, component_field: str, clicks: dict[str, str], title: str, agreement_title: str
+) -> tuple[Panel, Panel]:
+    """Return a map of estimates, and their agreement with exact effects; arguments as of `exact_panels`."""
+    return (
+        Panel(
+            name=f"estimate{suffix}",
+            title=title,
+            draw=lambda runs, s: estimated_effect_map(runs, s, s.option(component_field)),
+            inspect=lambda runs, s, point: inspect_estimate(runs, s, s.option(component_field), point),
+            compared_run="other",
+            click_selects=clicks,
+            verify=lambda runs, s: verify_patching(runs, s, None, s.option("patch_direction")),
+            width="half",
+        ),
+        Panel(
+            name=f"agreement{suffix}",
+            title=agreement_title,
+            draw=lambda runs, s: estimate_vs_exact(runs, s, s.option(component_field)),
+            inspect=lambda runs, s, point: inspect_estimate_vs_exact(runs, s, s.option(component_field), point),
+            compared_run="other",
+            verify=lambda runs, s: verify_map(runs, s, s.option(component_field), s.option("patch_direction")),
+            width="half",
+        ),
+    )
+
+
 VIEW = View(
     name="patching",
     title=N_("Patching"),
@@ -498,75 +514,33 @@ VIEW = View(
         *("layer", "head"),
     ),
     panels=(
-        *(
-            Panel(
-                name=f"positions_{direction}",
-                title=title,
-                draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option("patch_position"), d),
-                compared_run="other",
-                click_selects=POSITION_CLICKS,
-                verify=lambda runs, s, d=direction: verify_map(runs, s, s.option("patch_position"), d),
-                inspect=lambda runs, s, point, d=direction: inspect_node(runs, s, s.option("patch_position"), d, point),
-                width="half",
-            )
-            for direction, title in (
-                ("denoise", N_("Denoising: what suffices, and where")),
-                ("noise", N_("Noising: what is needed, and where")),
-            )
+        *exact_panels(
+            "positions",
+            "patch_position",
+            POSITION_CLICKS,
+            denoise=N_("Denoising: what suffices, and where"),
+            noise=N_("Noising: what is needed, and where"),
         ),
-        *(
-            Panel(
-                name=f"heads_{direction}",
-                title=title,
-                draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option("patch_head"), d),
-                compared_run="other",
-                click_selects=HEAD_CLICKS,
-                verify=lambda runs, s, d=direction: verify_map(runs, s, s.option("patch_head"), d),
-                inspect=lambda runs, s, point, d=direction: inspect_node(runs, s, s.option("patch_head"), d, point),
-                width="half",
-            )
-            for direction, title in (
-                ("denoise", N_("Denoising by layer and head")),
-                ("noise", N_("Noising by layer and head")),
-            )
+        *exact_panels(
+            "heads",
+            "patch_head",
+            HEAD_CLICKS,
+            denoise=N_("Denoising by layer and head"),
+            noise=N_("Noising by layer and head"),
         ),
-        Panel(
-            name="estimate",
-            title=N_("Attribution patching: an estimate by head"),
-            draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_head")),
-            inspect=lambda runs, s, point: inspect_estimate(runs, s, s.option("patch_head"), point),
-            compared_run="other",
-            click_selects=HEAD_CLICKS,
-            verify=lambda runs, s: verify_patching(runs, s, None, s.option("patch_direction")),
-            width="half",
+        *estimate_panels(
+            "",
+            "patch_head",
+            HEAD_CLICKS,
+            N_("Attribution patching: an estimate by head"),
+            N_("How good the estimate is, head by head"),
         ),
-        Panel(
-            name="agreement",
-            title=N_("How good the estimate is, head by head"),
-            draw=lambda runs, s: estimate_vs_exact(runs, s, s.option("patch_head")),
-            inspect=lambda runs, s, point: inspect_estimate_vs_exact(runs, s, s.option("patch_head"), point),
-            compared_run="other",
-            verify=lambda runs, s: verify_map(runs, s, s.option("patch_head"), s.option("patch_direction")),
-            width="half",
-        ),
-        Panel(
-            name="estimate_positions",
-            title=N_("Attribution patching: an estimate by position"),
-            draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_position")),
-            inspect=lambda runs, s, point: inspect_estimate(runs, s, s.option("patch_position"), point),
-            compared_run="other",
-            click_selects=POSITION_CLICKS,
-            verify=lambda runs, s: verify_patching(runs, s, None, s.option("patch_direction")),
-            width="half",
-        ),
-        Panel(
-            name="agreement_positions",
-            title=N_("How good the estimate is, position by position"),
-            draw=lambda runs, s: estimate_vs_exact(runs, s, s.option("patch_position")),
-            inspect=lambda runs, s, point: inspect_estimate_vs_exact(runs, s, s.option("patch_position"), point),
-            compared_run="other",
-            verify=lambda runs, s: verify_map(runs, s, s.option("patch_position"), s.option("patch_direction")),
-            width="half",
+        *estimate_panels(
+            "_positions",
+            "patch_position",
+            POSITION_CLICKS,
+            N_("Attribution patching: an estimate by position"),
+            N_("How good the estimate is, position by position"),
         ),
         Panel(
             name="paths",

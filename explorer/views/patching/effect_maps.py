@@ -1,12 +1,12 @@
 """Figures of patching: the two prompts, and effects, exact, of paths, of neurons, and estimated by gradients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.patching_effects import (
+    CleanAndCorruptedRuns,
     compare_estimate,
     component_effects,
     neuron_effects,
@@ -17,10 +17,9 @@ from explorer.analysis.patching_effects import (
 from explorer.explain.notation import (
     format_contribution,
     format_number,
-    quote_token,
 )
 from explorer.state.selection import Selection
-from explorer.state.token_alignment import Alignment, align_tokens
+from explorer.state.token_alignment import align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
 from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.patching_setup import BY_POSITION, DIRECTIONS, Receiver
@@ -58,57 +57,6 @@ HEAD_COMPONENTS = {
     "attn.pattern": N_("attention pattern"),
 }
 COMPONENT_LABELS = POSITION_COMPONENTS | HEAD_COMPONENTS
-
-
-@dataclass(frozen=True)
-class CleanAndCorruptedRuns:
-    """Two prompts, each with its run without interventions.
-
-    Attributes:
-        experiment: the patching experiment.
-        clean, corrupted: their runs, with any tokens after the prompts.
-        clean_run: the page's run that is clean, "a" or "b".
-        alignment: of the prompts' tokens, A's first.
-    """
-
-    experiment: PatchingExperiment
-    clean: Trace
-    corrupted: Trace
-    clean_run: str
-    alignment: Alignment
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """The tokens of the clean prompt."""
-        return self.clean.tokens[: len(self.experiment.clean)]
-
-    def to_clean_position(self, position: int) -> int:
-        """Return the position of the clean prompt aligned with one of A, or with the nearest before it."""
-        clean_position = position if self.clean_run == "a" else self.alignment.nearest_aligned(position)
-        return min(clean_position, len(self.tokens) - 1)
-
-    @property
-    def answer_in_a(self) -> int:
-        """The position in A before the answer."""
-        return len(self.experiment.clean if self.clean_run == "a" else self.experiment.corrupted) - 1
-
-    @property
-    def unaligned_positions(self) -> tuple[int, ...]:
-        """Positions of the clean prompt that are patched in neither direction."""
-        return tuple(
-            position
-            for position, targets in enumerate(zip(*map(self.experiment.target_positions, DIRECTIONS), strict=True))
-            if targets == (None, None)
-        )
-
-    def patched_run_field(self, direction: str) -> str:
-        """Return the field of the page's state with the interventions of the run that is patched."""
-        into_a = (direction == "denoise") == (self.clean_run == "b")
-        return "edits" if into_a else "b.edits"
-
-    def token_text(self, token_id: int) -> str:
-        """Return a token's text in quotes."""
-        return quote_token(self.clean.vocabulary[token_id])
 
 
 def make_prompt_pair(runs: Comparison, selection: Selection) -> CleanAndCorruptedRuns:
@@ -235,8 +183,7 @@ def effect_map(
     by_position = component in BY_POSITION
     finite = np.isfinite(values)
     limit = limit or largest_effect(values) or 1
-    baseline_runs = prompt_pair.clean, prompt_pair.corrupted
-    if small_difference_warning(prompt_pair.experiment, baseline_runs, metric):
+    if small_difference_warning(prompt_pair, metric):
         limit *= PALE_FACTOR
     hover = (
         _("layer %{y}, position %{x}<br>effect %{z:+.3g}<extra></extra>")

@@ -17,7 +17,7 @@ from explorer.tracing.forward_hooks import apply_interventions, generate_with_in
 from explorer.tracing.jobs import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.rate_limits import Client, current_client
+from explorer.web.rate_limits import Client, use_client
 from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
 from explorer.web.user_messages import collect_notices, locale_from_state, warn
@@ -40,8 +40,12 @@ def as_gradio_event(handler: Callable[..., Iterator[dict[str, Any]]]) -> Callabl
             update = {}
             while update is not None:
                 # Anew each time: Gradio has any thread go on.
-                current_client.set(client)
-                with use_locale(locale), unlimited_budget().activate(), collect_notices() as notices:
+                with (
+                    use_client(client),
+                    use_locale(locale),
+                    unlimited_budget().activate(),
+                    collect_notices() as notices,
+                ):
                     try:
                         update = next(answers, None)
                     except Exception as error:

@@ -237,7 +237,7 @@ class LessonEndpoints:
         return None
 
     def walk(self, state: State, name: str) -> dict[str, Any]:
-        """Return a step-by-step walkthrough of a computation with this run's numbers.
+        """Return the numbers of a walkthrough, a computation of this run step by step.
 
         Args:
             name: name of a walkthrough (`explorer.analysis.walkthroughs`); unvalidated.
@@ -247,4 +247,4 @@ class LessonEndpoints:
         """
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)
-        return get_walkthrough(name, trace, page_state.selection).as_dict()
+        return get_walkthrough(name, trace, page_state.selection)

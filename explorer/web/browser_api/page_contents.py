@@ -26,7 +26,6 @@ from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import (
     ExplanationSentence,
-    describe_change_effect,
     explain_prediction,
     explain_prediction_in_story,
     explain_written_token,
@@ -92,11 +91,12 @@ from explorer.web.widgets.figure import (
     WholeModelWidget,
 )
 from explorer.web.widgets.header import NumbersViewLink
-from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
-from explorer.web.widgets.next_token.table_columns import (
+from explorer.web.widgets.next_token import (
+    ExplanationButton,
+    NextTokenSummary,
+    NextTokenTable,
     SecondRunPrediction,
-    summarise_difference,
-    summarise_distribution,
+    pack_change_effect,
 )
 from explorer.web.widgets.tokens import (
     ChatForm,
@@ -255,7 +255,7 @@ class PageContents:
         contents = {
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row)
             | {"after": quote(trace.tokens[position])},
-            NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
+            NEXT_TOKEN_WORDS: NextTokenSummary.pack(prediction, vocabulary, trace.tokens[position], position),
             GUESS: NextTokenGuessForm.pack(
                 prediction, vocabulary, trace.tokens[position], guess, written, is_changed=bool(trace.baseline)
             ),
@@ -266,30 +266,24 @@ class PageContents:
         contents[GUESS]["text"] = contents[BRIEF]["text"]
         if page_state.selection.why != "open":  # else it comes with its answer
             contents |= explanation_question(page_state, trace)
-        contents[CHANGES + EFFECT] = {"words": "", "chances": ""}
+        contents[CHANGES + EFFECT] = None
         if trace.baseline:
             start = page_state.run.first_visible(len(trace))
             before_changes = predict_next_token(trace.baseline, position, settings, start)
             is_story = page_state.selection.is_story
             logits = unchanged, trace.logits.row(position)
-            contents[CHANGES + EFFECT] = describe_change_effect(
-                prediction, before_changes, vocabulary, logits, is_story
-            )
+            contents[CHANGES + EFFECT] = pack_change_effect(prediction, before_changes, vocabulary, logits, is_story)
         if other is None or page_state.selection.shown in ("a", "both"):
             return contents
         if page_state.selection.shown == "b":
-            table = NextTokenTable.pack_other(prediction, settings, find, other)
-            words = summarise_distribution(other.prediction, other.vocabulary, other.after, other.position)
-            table["after"] = quote(other.after)
-            return contents | {NEXT_TOKEN: table, NEXT_TOKEN_WORDS: _("B: {summary}", summary=words)}
-        words = summarise_difference(prediction, vocabulary, other)
-        if not other.has_common_tokens:
-            return contents | {NEXT_TOKEN_WORDS: words}
-        return contents | {
-            NEXT_TOKEN: NextTokenTable.pack_difference(prediction, vocabulary, settings, find, other)
-            | {"after": quote(trace.tokens[position])},
-            NEXT_TOKEN_WORDS: words,
-        }
+            table = NextTokenTable.pack_other(prediction, settings, find, other) | {"after": quote(other.after)}
+            words = NextTokenSummary.pack(other.prediction, other.vocabulary, other.after, other.position, "b")
+            return contents | {NEXT_TOKEN: table, NEXT_TOKEN_WORDS: words}
+        contents[NEXT_TOKEN_WORDS] = NextTokenSummary.pack_difference(prediction, vocabulary, other)
+        if other.has_common_tokens:
+            table = NextTokenTable.pack_difference(prediction, vocabulary, settings, find, other)
+            contents[NEXT_TOKEN] = table | {"after": quote(trace.tokens[position])}
+        return contents
 
     def next_token_scores(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> np.ndarray:
         """Return the logits (V,) after the selected token with the repetition penalty applied, the largest first."""

@@ -54,7 +54,7 @@
     return { served, root, variable: `GRADIO_ROOT_PATH=${served.slice(0, -1)}` };
   }
 
-  /** Return the messages in the page's language, chosen as in translations.js. @returns {Record<string, string>} */
+  /** Return the messages in the page's language, chosen as in text.js. @returns {Record<string, string>} */
   function catalogue() {
     const first = (tag) => tag.toLowerCase().split("-")[0], [, cookieLanguage] = /(?:^|; )lang=([^;]*)/.exec(document.cookie) ?? [];
     for (const tag of [new URLSearchParams(location.search).get("lang"), cookieLanguage, ...navigator.languages].filter(Boolean)) {

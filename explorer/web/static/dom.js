@@ -2,7 +2,7 @@
 // Helpers for elements in HTML and SVG, built of text, since a prompt must never be parsed as markup. Also keyboard focus,
 // scrolling, colours and themes, dropdowns, the text of tokens, and notices.
 import { END_OF_TEXT_TOKENS, THEMES } from "./shared_constants.js";
-import { _, ngettext } from "./translations.js";
+import { _, ngettext } from "./text.js";
 
 /**
  * Create an element with properties, including `dataset`, and children.
@@ -481,14 +481,6 @@ const END_OF_TEXT_PATTERN = new RegExp(`(${END_OF_TEXT_TOKENS.map((token) => tok
 
 /** Render a text of many tokens as nodes. @param {string} text @returns {(string | Node)[]} */
 export const textNodes = (text) => text.split(END_OF_TEXT_PATTERN).filter(Boolean).flatMap((piece) => (END_OF_TEXT_TOKENS.includes(piece) ? tokenNodes(piece) : [piece]));
-
-/** Format a probability in percent like Python's `format_percent`, but shorter; "–" for null. @param {number | null} share */
-export function formatPercent(share) {
-  if (share === null) return "–";
-  if (share >= 0.995 && share < 1) return ">99%";
-  if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
-  return share < 0.0001 ? "<0.01%" : `${(100 * share).toPrecision(2)}%`;
-}
 
 // Banner at the top of the page, for a lost connection or interrupted generation.
 

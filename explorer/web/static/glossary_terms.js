@@ -3,7 +3,7 @@
 // key T.
 import { callServer } from "./server_connection.js";
 import { findAll, isKeyForFocus, make, span } from "./dom.js";
-import { _ } from "./translations.js";
+import { _ } from "./text.js";
 import { onState, state } from "./page_state.js";
 
 // Texts that cannot contain marks: SVG texts and selected options.

@@ -5,7 +5,7 @@ import { callServer, isServerLost, onServerReturn, RefusedError } from "./server
 import { currentFigure, visibleFigures, scrollToFigure, widgetBlock } from "./widget_contents.js";
 import { showBanner, find, make, notify, download, readStorage, readStoredObject, setText, writeStorage } from "./dom.js";
 import { saveFigure, saveNumbers } from "./plotly_figures.js";
-import { _ } from "./translations.js";
+import { _ } from "./text.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { gradioEvents, onEveryState, modelName, setState, state } from "./page_state.js";
 

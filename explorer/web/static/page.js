@@ -6,7 +6,7 @@ import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelScrolls, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
 import { copyLink, copyPython, nameFigureInSight, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, restorableEdits, undoableAction, undoableTokens, openStateFile, ROOM, undo, watchReloads } from "./history.js";
-import { _, language, lookUpMessage, ngettext, N_ } from "./translations.js";
+import { _, language, lookUpMessage, ngettext, N_ } from "./text.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { SELECTABLE, STORY_TABS } from "./shared_constants.js";
 import { gradioEvents, applyDepth, onEveryState, onState, gradioReady, setState, initialView, state } from "./page_state.js";

@@ -2,7 +2,7 @@
 // User actions: they change the state at once, then request from Python what depends on it, one request at a time.
 // Generated text is shown token by token.
 import { button, find, findAll, make, notify, showQueueLength } from "./dom.js";
-import { _ } from "./translations.js";
+import { _ } from "./text.js";
 import { responseLines, isServerLost, checkConnection, onServerReturn, RefusedError } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
 import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";

@@ -1,7 +1,7 @@
 // @ts-check
 // The page's state. It holds the request, never the result. Widgets, Gradio's controls and the style sheet follow it.
 import { readStorage, writeStorage } from "./dom.js";
-import { language } from "./translations.js";
+import { language } from "./text.js";
 import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
 /** Return the model's name, which all checkpoints of one training share (tracing/training_history.py). @param {string} [checkpoint] */

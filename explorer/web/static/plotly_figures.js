@@ -3,7 +3,7 @@
 // colours, and tick labels that do not overlap.
 import { widgetBlock, reportFailure } from "./widget_contents.js";
 import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, download, readOnPaper, set, currentTheme } from "./dom.js";
-import { _, language, lookUpMessage, N_ } from "./translations.js";
+import { _, language, lookUpMessage, N_ } from "./text.js";
 import { state } from "./page_state.js";
 import { PLOTLY_URL, THEMES } from "./shared_constants.js";
 

@@ -5,7 +5,7 @@ import { RefusedError } from "./server_connection.js";
 import { scrollToFigure } from "./widget_contents.js";
 import { button, find, make, readStoredObject, setText, writeStorage } from "./dom.js";
 import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, sendReply as replyOpenly, urlWithoutRoom } from "./history.js";
-import { _, language } from "./translations.js";
+import { _, language } from "./text.js";
 import { gradioEvents, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
 /** @typedef {import("./page_state.js").State} State */

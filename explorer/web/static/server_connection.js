@@ -1,7 +1,7 @@
 // @ts-check
 // Connection to Python: requests, streamed responses, and what the page does while the server is lost.
 import { showBanner } from "./dom.js";
-import { _ } from "./translations.js";
+import { _ } from "./text.js";
 
 // Random id of this page.
 

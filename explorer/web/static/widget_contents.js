@@ -4,7 +4,7 @@
 import { requestUpdate, requestDerivation } from "./page_actions.js";
 import { callServer, RefusedError, clientId } from "./server_connection.js";
 import { button, countDraw, find, findAll, setHidden, make, setText, span } from "./dom.js";
-import { _ } from "./translations.js";
+import { _ } from "./text.js";
 import { onState, setState, state } from "./page_state.js";
 
 // A request marks the figures that it updates as stale until a response redraws them. The mark is delayed, since dimming

@@ -1,12 +1,11 @@
 // @ts-check
 // The models, which a worker runs, runs of them with what is selected, and actions that change the page's state, as
 // explorer/web/actions/page_actions.py.
-import { parseInterventions, windowStart, uniformDraw } from "../static/in_browser/transformer_lm.js";
+import { drawToken, parseInterventions, samplingStages, windowStart, uniformDraw } from "../static/in_browser/transformer_lm.js";
 import { withFieldsOfPlace } from "../static/page_state.js";
-import { _, ngettext } from "../static/translations.js";
+import { _, ngettext } from "../static/text.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
-import { argmax } from "./figures.js";
-import { rankedIds, makePrediction } from "./next_token.js";
+import { argmax, rankedIds, softmax } from "./figures.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 import { showBanner } from "../static/dom.js";
 import { targetAndContrast } from "./whole_model.js";
@@ -74,12 +73,21 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
   return { ids: all.slice(start), earlier: start, before: start + (+dropped || 0) };
 }
 
+/** Compute the distribution of the token after a position.
+ * @param {Float32Array} logits (V,) @param {State} settings @param {number[]} previousIds ids up to the position @param {number | null} actual next token of the text @param {number} u random number that draws a token */
+function makePrediction(logits, settings, previousIds, actual, u) {
+  const stages = samplingStages(logits, /** @type {any} */ (settings), previousIds), sampled = new Float64Array(logits.length), plain = softmax(logits);
+  Array.from(stages.retained.min_p).forEach((id, i) => { sampled[id] = stages.probabilities[i]; });
+  return { logits, settings, stages, sampled, plain, actual, u, drawn: drawToken(stages, u).tokenId };
+}
+/** @typedef {ReturnType<typeof makePrediction>} Prediction */
+
 /** Open a state's run with its selection clamped to the run: the prediction's numbers, and functions that call the worker.
  * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<ViewContext>} */
 export async function openRun(state, isTraced = true) {
   const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
   const edits = interventionsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await callWorker("prediction", { run, position, isTraced });
-  const predict = (index, positionLogits) => makePrediction(positionLogits, /** @type {any} */ (state), ids.slice(0, index + 1), ids[index + 1] ?? null, uniformDraw(state.seed, before + index + 1)), prediction = predict(position, logits);
+  const predict = (index, positionLogits) => makePrediction(positionLogits, state, ids.slice(0, index + 1), ids[index + 1] ?? null, uniformDraw(state.seed, before + index + 1)), prediction = predict(position, logits);
   const unchanged = edits.length ? (await callWorker("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // target and contrast token are named by ranks without interventions
   const order = rankedIds(unchanged), changedOrder = unchanged === logits ? order : rankedIds(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
   const memo = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1)), memoize = (name, compute) => { if (!memo.has(name)) memo.set(name, compute()); return memo.get(name); };

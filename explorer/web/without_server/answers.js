@@ -3,15 +3,15 @@
 // in place of static/server_connection.js.
 import { applyAction, NEEDS_PYTHON, callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./actions.js";
 import { samplingStages } from "../static/in_browser/transformer_lm.js";
-import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/translations.js";
+import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/text.js";
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";
-import { describeChangeEffect, packGuess, packTable, summariseDistribution } from "./next_token.js";
-import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./figures.js";
+import { describeIntervention, entropy, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord, rankedIds, softmax, sum } from "./figures.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks, DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, wholeModelNumbers } from "./whole_model.js";
 import { findAll } from "../static/dom.js";
+import { SETTINGS } from "../widgets/next_token/next_token.js";
 
 /** The model refused a request; the message says why. */
 export class RefusedError extends Error {}
@@ -31,7 +31,7 @@ const functions = {
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
   },
   listed_lessons: async () => (await import("./lessons.js")).listLessons(),
-  walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
+  walk: async (state, name) => ({ name, ...await (await import("./lessons.js")).WALKTHROUGHS[name](await openRun(state)) }),
   lesson_sheet: async (state, name, index) => (await import("./lessons.js")).packSheet(name, index),
 };
 
@@ -80,13 +80,13 @@ export async function* stateContents(scope, state) {
   const isQuick = scope === "tune" || scope === "token", about = await openRun(state, !isQuick), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
   const last = Math.min(position, tokens.length - 2), isGenerated = last + 1 + earlier >= state.prompt.length && last >= 0 && state.depth === "story"; // the token after it
   const written = isGenerated ? /** @type {[string, any]} */ ([tokens[last], about.predict(last, (await about.ask("prediction", { position: last })).logits)]) : null;
-  const text = Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join("");
+  const guess = matchGuess(prediction, vocabulary, (state.guess ?? "").trim()), text = Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join("");
   const contents = {
     problem: "",
-    "next-token": { ...packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()), after: (state.depth === "story" ? quoteWord : quoteToken)(tokens[position]) },
-    "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
-    guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", written, edits.length > 0), text },
-    "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : { words: "", chances: "" },
+    "next-token": { ...packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, guess), after: (state.depth === "story" ? quoteWord : quoteToken)(tokens[position]) },
+    "next-token-words": packSummary(prediction, vocabulary, tokens[position], position),
+    guess: { ...packGuess(prediction, vocabulary, tokens[position], guess), written: written && packWritten(...written, vocabulary, edits.length > 0), text },
+    "changes-effect": edits.length ? packChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : null,
     brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
   if (state.lesson) Object.assign(contents, await (await import("./lessons.js")).packLesson(scope, about));
@@ -107,6 +107,98 @@ export async function* stateContents(scope, state) {
 function needsPython(view) {
   const words = _("This view needs Python: install it with “pip install .” in a copy of the project, then start “python app.py”.");
   return { [`${view}-words`]: words };
+}
+
+// The next token's numbers, as explorer/web/widgets/next_token/ and tokens/ pack them.
+
+/** @typedef {import("./actions.js").Prediction} Prediction */
+
+const NUM_ROWS = 10, MAX_MATCHES = 4, MIN_INTERVAL_WIDTH = 0.003;
+
+/** Compute the numbers of each token at each stage (SamplingTable). @param {Prediction} prediction */
+function samplingTable({ stages, logits, settings, sampled, plain }) {
+  const scaled = Float64Array.from(stages.penalised, (logit) => logit / (settings.temperature || 1)), order = rankedIds(stages.penalised), rankById = new Map(order.map((id, i) => [id, i]));
+  const largest = scaled[order[0]], limits = Object.entries(stages.retained).map(([name, ids]) => /** @type {[string, Set<number>]} */ ([name, new Set(Array.from(ids))]));
+  const weight = scaled.map((value) => Math.exp(value - largest)), drawable = rankedIds(sampled), cumulative = new Map(), ahead = new Map();
+  let cumulativeSum = 0, keptWeight = 0;
+  for (const id of drawable) cumulative.set(id, cumulativeSum += sampled[id]);
+  const total = sum(Array.from(stages.retained.top_k, (id) => weight[id]));
+  for (const id of order) { ahead.set(id, keptWeight / total); if (limits[0][1].has(id)) keptWeight += weight[id]; }
+  return {
+    order, largest, total: 1 / sampled.reduce((a, b) => Math.max(a, b)), cumulative,
+    row: (id) => ({
+      token_id: id, rank: rankById.get(id) + 1, logit: logits[id], penalised: stages.penalised[id], scaled: scaled[id], plain: plain[id], weight: weight[id], ahead: ahead.get(id),
+      cut_by: limits.find(([, ids]) => !ids.has(id))?.[0] ?? null, probability: sampled[id], cumulative: cumulative.get(id),
+    }),
+  };
+}
+
+/** Return the table of the next token, and its bar of probability (NextTokenTable.pack).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without interventions @param {ReturnType<typeof matchGuess>} guess */
+function packTable(prediction, vocabulary, find, unchanged, guess) {
+  const { settings, actual, drawn, u, sampled } = prediction, { order, row, cumulative, largest, total } = samplingTable(prediction), unchangedProbabilities = unchanged && softmax(unchanged);
+  const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [rankedIds(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, order);
+  const guessId = guess?.isExact ? guess.id : null, shownIds = new Set([...fixedIds, ...(guessId === null ? [] : [guessId])]);
+  const bestIds = order.slice(0, NUM_ROWS).filter((id) => !shownIds.has(id)).slice(0, Math.max(0, NUM_ROWS - shownIds.size));
+  return {
+    run: "", settings: Object.fromEntries(SETTINGS.map((name) => [name, settings[name]])), size: vocabulary.length, largest, total, actual, drawn, find, found: matchingIds.length, u, other: null,
+    rows: [...new Set([...shownIds, ...bestIds, ...matchingIds])].map((id) => ({
+      ...row(id), token: vocabulary[id], found: matchingIds.includes(id), guessed: id === guessId, ...(unchanged && { before: { logit: unchanged[id], plain: unchangedProbabilities[id] } }),
+    })).sort((a, b) => a.rank - b.rank),
+    stretches: [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (fixedIds.has(id) && sampled[id] > 0))
+      .map((id) => ({ token_id: id, token: vocabulary[id], start: Math.max(0, cumulative.get(id) - sampled[id]), end: cumulative.get(id) })).sort((a, b) => a.start - b.start),
+  };
+}
+
+/** Return the ids of the tokens that match a text best, or of the one whose id it is. @param {string[]} vocabulary @param {string} find @param {number[]} order */
+function findTokens(vocabulary, find, order) {
+  const text = find.replaceAll("·", " ").toLowerCase(), isId = /^\d{1,9}$/.test(text) && +text < vocabulary.length;
+  if (!text) return [];
+  const containing = order.filter((id) => vocabulary[id].toLowerCase().includes(text) && !(isId && id === +text));
+  const isExact = (id) => vocabulary[id].toLowerCase().trim() === text.trim();
+  return [...(isId ? [+text] : []), ...containing.filter(isExact), ...containing.filter((id) => !isExact(id))].slice(0, MAX_MATCHES);
+}
+
+/** Return the distribution's numbers for sentences (NextTokenSummary.pack). @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {number} position */
+function packSummary({ sampled, plain, actual }, vocabulary, after, position) {
+  return {
+    run: "a", after, position, kept: sampled.filter((p) => p > 0).length, size: sampled.length, entropy: entropy(sampled), plain_entropy: entropy(plain),
+    actual: actual === null ? null : { token: vocabulary[actual], rank: rankBy(plain, actual), plain: plain[actual] },
+  };
+}
+
+/** Return a token's rank: 1 + the number of more probable ones. @param {Float64Array} probabilities @param {number} id */
+const rankBy = (probabilities, id) => 1 + probabilities.filter((p) => p > probabilities[id]).length;
+
+/** Return what interventions did to the likeliest token (pack_change_effect). @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary @param {boolean} isStory */
+function packChangeEffect(prediction, before, vocabulary, isStory) {
+  const runs = [before, prediction], [first, now] = runs.map(({ sampled, plain }) => rankedIds(isStory ? sampled : plain)[0]);
+  const packToken = (id) => ({ token: vocabulary[id], plain: runs.map(({ plain }) => plain[id]), sampled: runs.map(({ sampled }) => sampled[id]), logits: runs.map(({ logits }) => logits[id]) });
+  return { is_story: isStory, first: packToken(first), now: now === first ? null : packToken(now) };
+}
+
+/** Return the likeliest tokens, and the guess's token (NextTokenGuessForm.pack).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {ReturnType<typeof matchGuess>} guess */
+function packGuess({ sampled, plain }, vocabulary, after, guess) {
+  const best = rankedIds(sampled)[0], distribution = sampled[guess?.id] > 0 ? sampled : plain;
+  return {
+    after, candidates: rankedIds(plain).slice(0, 10).map((id) => vocabulary[id]), likeliest: { token: vocabulary[best], sampled: sampled[best] },
+    guess: guess && { text: guess.text, token: vocabulary[guess.id] ?? null, is_exact: guess.isExact, sampled: sampled[guess.id], rank: rankBy(distribution, guess.id) },
+  };
+}
+
+/** Return a generated token's own chance and rank (pack_written_token). @param {string} after @param {Prediction} prediction @param {string[]} vocabulary @param {boolean} isChanged whether the run has interventions */
+const packWritten = (after, { plain, actual }, vocabulary, isChanged) => ({ after, token: vocabulary[actual], plain: plain[actual], rank: rankBy(plain, actual), is_changed: isChanged });
+
+/** Return a guess's token, without an id if there is none, and whether its text equals the guess; null for no guess (guessed_token).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} text */
+function matchGuess({ sampled, plain }, vocabulary, text) {
+  if (!text) return null;
+  const word = text.toLowerCase(), texts = vocabulary.map((token) => token.trim().toLowerCase()), ids = [...texts.keys()];
+  const exact = ids.filter((id) => texts[id] === word), candidates = exact.length ? exact : ids.filter((id) => texts[id] && word.startsWith(texts[id]));
+  const isInCase = (id) => text.startsWith(vocabulary[id].trim());
+  const [id] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || +isInCase(b) - +isInCase(a) || plain[b] - plain[a]);
+  return { text, id, isExact: exact.length > 0 };
 }
 
 /** Return the tokens with their shades, and the text (TokenStrip.pack). */

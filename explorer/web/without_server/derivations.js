@@ -1,6 +1,6 @@
 // @ts-check
 // Derivations, as in explorer/explain/: calculations and their text, and the derivation of an element of a captured value.
-import { _, formatMessage, lookUpMessage, ngettext } from "../static/translations.js";
+import { _, formatMessage, lookUpMessage, ngettext } from "../static/text.js";
 import { describeIntervention, bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken, formatGeneral, dotProduct, sum } from "./figures.js";
 import { FORMULA_TEXTS, ELEMENT_NAMES, FORMULAS } from "./page_data.js";
 import { parseInterventions } from "../static/in_browser/transformer_lm.js";

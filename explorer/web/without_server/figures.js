@@ -1,9 +1,9 @@
 // @ts-check
-// Numbers, tokens and interventions as text, and figures from templates (explorer/views/figure_template.py), filled with a run's values.
-import { _, formatMessage, lookUpMessage, N_ } from "../static/translations.js";
+// Figures from templates (explorer/views/figure_template.py), filled with a run's values, and interventions as text.
+import { _, formatMessage, lookUpMessage, N_, quoteWord, shortenToken } from "../static/text.js";
 import { COLOURS, FIGURES } from "./page_data.js";
-import { END_OF_TEXT_TOKENS } from "../static/shared_constants.js";
-import { formatNumber } from "../widgets/next_token/next_token.js";
+
+export * from "../static/text.js";
 
 /** Values of a figure by name. @typedef {Record<string, any>} Values */
 
@@ -120,37 +120,19 @@ export function median(values) {
   const sorted = Float64Array.from(values).sort(), middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
+/** Softmax in float64. @param {ArrayLike<number>} logits */
+export function softmax(logits) {
+  const max = largest(logits), weights = Float64Array.from(logits, (logit) => Math.exp(logit - max)), total = sum(weights);
+  return weights.map((weight) => weight / total);
+}
+/** Entropy in bits. @param {Float64Array} probabilities */
+export const entropy = (probabilities) => Math.max(0, -sum(probabilities.map((p) => (p > 0 ? p * Math.log2(p) : 0))));
+/** Return all ids by value, the largest first; of equal ones the lower id. @param {ArrayLike<number>} values */
+export const rankedIds = (values) => range(values.length).sort((a, b) => values[b] - values[a] || a - b);
 /** Split an array (n, width) into its rows. @param {Float32Array} data @param {number} width @returns {Float32Array[]} */
 export const rowsOf = (data, width) => range(data.length / width).map((i) => data.subarray(i * width, (i + 1) * width));
 
-// Tokens, numbers and interventions as text, as explorer/explain/notation.py, views/style.py and explorer/interventions/ format them.
-
-/** Make a token's spaces, line breaks and control characters visible. @param {string} token */
-export const escapeToken = (token) => (END_OF_TEXT_TOKENS.includes(token) ? _("■ end of text") : Array.from(token, escapeCharacter).join("") || "∅");
-
-/** @param {string} character */
-function escapeCharacter(character) {
-  if (character in MARKS) return MARKS[character];
-  const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  return /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}]/u.test(character) ? `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩` : character;
-}
-const MARKS = { " ": "·", "\n": "↵", "\t": "→", "\x7f": "␡" };
-
-/** Quote a token for use in a sentence. @param {string} token */
-export const quoteToken = (token) => `“${escapeToken(token)}”`;
-
-/** Quote the token at a position, with the position if the text repeats it. @param {string[]} tokens @param {number} position */
-export const quoteTokenInText = (tokens, position) => quoteToken(tokens[position]) + repeatedPosition(tokens, position);
-
-/** Return what to write after a token: its position, if the text repeats it (repeated_position). @param {string[]} tokens @param {number} position */
-export const repeatedPosition = (tokens, position) => (tokens.filter((token) => token === tokens[position]).length > 1 ? ` (${position})` : "");
-
-/** Name a token like `quoteTokenInText`, without quotation marks. @param {string[]} tokens @param {number} position */
-export const escapeTokenInText = (tokens, position) => escapeToken(tokens[position]) + repeatedPosition(tokens, position);
-
-/** Quote a token as a word, without its leading space. @param {string} token */
-export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
+// Words and interventions as text.
 
 const ORDINALS = [N_("the first {word}"), N_("the second {word}"), N_("the third {word}"), N_("the fourth {word}"), N_("the fifth {word}")];
 
@@ -161,73 +143,6 @@ export function quoteWordAt(tokens, position) {
   if (words.indexOf(same) === words.lastIndexOf(same)) return word;
   return index < ORDINALS.length ? formatMessage(lookUpMessage(ORDINALS[index]), { word }) : _("{word} number {number}", { word, number: index + 1 });
 }
-
-/** Shorten a token to `max` characters, and isolate its text direction. @param {string} token @param {number} [max] */
-export function shortenToken(token, max = 14) {
-  const text = Array.from(escapeToken(token));
-  return `\u2068${text.length > max ? `${text.slice(0, max - 1).join("")}…` : text.join("")}\u2069`;
-}
-
-const MINUS = "−";
-
-/** Format with two decimals and a sign; no sign if it rounds to 0. @param {number} value */
-export function formatContribution(value) {
-  const text = Math.abs(value).toFixed(2);
-  return +text === 0 ? text : `${value < 0 ? MINUS : "+"}${text}`;
-}
-
-/** @param {number} value @param {number} digits */
-export const formatFixed = (value, digits) => value.toFixed(digits).replace("-", MINUS);
-
-/** Format as Python's "g". @param {number} value @param {number} [digits] */
-export function formatGeneral(value, digits = 6) {
-  if (!value) return "0";
-  const power = +value.toExponential(digits - 1).split("e")[1];
-  if (power >= -4 && power < digits) return String(+value.toFixed(Math.max(0, digits - 1 - power)));
-  return value.toExponential(digits - 1).replace(/\.?0+e/, "e").replace(/e([+-])(\d)$/, "e$10$2");
-}
-
-/** Format with six significant digits and a true minus sign. @param {number} value */
-export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGeneral(value).replaceAll("-", MINUS) : formatCellNumber(value));
-
-/** Put a formatted number in brackets if it is negative. @param {string} number */
-export const bracketNegative = (number) => (number.startsWith(MINUS) ? `(${number})` : number);
-
-const MAX_CELL_CHARS = 6;
-/** Format with three significant digits, or with fewer where three take more than `MAX_CELL_CHARS` (format_cell_number). @param {number} value */
-export function formatCellNumber(value) {
-  const size = Math.abs(value);
-  if (size === Infinity) return value < 0 ? `${MINUS}∞` : "∞";
-  const [threeDigits, twoDigits, oneDigit] = [3, 2, 1].map((digits) => String(+value.toPrecision(digits)));
-  const text = size >= 999.5 ? value.toFixed(0) : size > 0 && size < 0.0001 ? value.toExponential(0) : size > 0 && size < 0.001 ? oneDigit : threeDigits.length <= MAX_CELL_CHARS ? threeDigits : twoDigits;
-  return text.replaceAll("-", MINUS);
-}
-
-/** Format a share in percent: "84%", "3.1%", "over 99%". @param {number} share */
-export function formatPercent(share) {
-  if (share >= 0.995 && share < 1) return _("over 99%");
-  if (share >= 0.1 || share === 0) return `${(100 * share).toFixed(0)}%`;
-  return share >= 0.0001 ? `${(100 * share).toPrecision(2)}%` : _("less than 0.01%");
-}
-
-/** Format two shares that are compared, with one digit more if rounding changed their difference by a quarter. @param {number} before @param {number} after */
-export function formatPercents(before, after) {
-  const texts = [before, after].map(formatPercent), [first, second] = texts.map((text) => parseFloat(text) / 100), difference = after - before;
-  if (!texts.every((text) => /^\d/.test(text)) || Math.abs(second - first - difference) <= Math.abs(difference) / 4) return texts;
-  const longer = [before, after].map((share) => `${share >= 0.1 ? (100 * share).toFixed(1) : (100 * share).toPrecision(3)}%`);
-  return longer[0] === longer[1] ? texts : longer;
-}
-
-/** Join distinct names: "a, b and c". @param {string[]} names */
-export function joinNames(names) {
-  const all = [...new Set(names)], last = all.pop() ?? "";
-  return all.length ? _("{first} and {last}", { first: all.join(", "), last }) : last;
-}
-
-/** Format with thousands separators. @param {number} value */
-export const formatCount = (value) => value.toLocaleString("en");
-
-export { formatNumber };
 
 /** Describe an intervention in words. @param {string} text */
 export function describeIntervention(text) {

@@ -1,14 +1,15 @@
 // @ts-check
 // Lessons, as in explorer/lessons/ and web/browser_api/lesson_endpoints.py, from the data of docs/try/lessons.*.js and the run.
 import { NEEDS_PYTHON, openQuery, UserError, openRun } from "./actions.js";
-import { drawFigure, cosine, vectorNorm, rowsOf, sum, largest, dotProduct, range, escapeToken, formatCount, formatNumber, bracketNegative, quoteToken } from "./figures.js";
+import { drawFigure, cosine, entropy, vectorNorm, rowsOf, sum, largest, dotProduct, range, escapeToken, escapeTokenInText, formatCount, formatDigits, formatNumber, bracketNegative, quoteToken, quoteTokenInText } from "./figures.js";
 import { FIGURES, MODELS, VIEWS } from "./page_data.js";
-import { _, language, ngettext } from "../static/translations.js";
+import { _, language, ngettext } from "../static/text.js";
 import { DRAWN_VIEWS, formatHeading } from "./views.js";
-import { entropy } from "./next_token.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
-import { headRows, queryKeyVectors } from "./views/attention.js";
-import { formatDigits } from "../widgets/next_token/next_token.js";
+import { headRows, queryKeyVectors, selectKeys } from "./views/attention.js";
+import { mainPair, rotatedPairs, rotationAngles } from "./views/positions.js";
+import { depthNames } from "./views/prediction.js";
+import { residualStream, updates } from "./views/residual.js";
 import { parseNumber } from "../widgets/teaching/lesson.js";
 
 /** @typedef {Record<string, any>} State */
@@ -162,7 +163,7 @@ const QUANTITIES = {
   number: (_context, { value }) => value,
   probability: (context, choice) => context.prediction.plain[tokenId(context, choice)],
   chance: (context, choice) => context.prediction.sampled[tokenId(context, choice)],
-  entropy: ({ prediction }) => Math.max(0, entropy(prediction.plain)),
+  entropy: ({ prediction }) => entropy(prediction.plain),
   candidates: ({ prediction }) => prediction.sampled.filter((p) => p > 0).length,
   weight: async (context) => (await headRows(context, "pattern"))[context.position][context.key],
   head_score: async (context, { score }) => (await headScores(context, score))[context.layer * context.config.num_heads + context.head],
@@ -506,5 +507,45 @@ export const TASKS = {
     }
     const texts = new Set(await Promise.all(conditions.map((/** @type {Condition} */ condition) => describeCondition(condition, conditions, now))));
     return { is_done: false, words: [...texts].filter(Boolean).join(" ") || _("It does not hold for this text yet.") };
+  },
+};
+
+// Numbers of walkthroughs, as explorer/analysis/walkthroughs.py.
+
+const MAX_KEYS = 8, MAX_DIMENSIONS = 16;
+
+/** Walkthroughs by their names in Python. @type {Record<string, (context: import("./views.js").ViewContext) => Promise<any>>} */
+export const WALKTHROUGHS = {
+  async attention(context) {
+    const { tokens, layer, head, position, key: chosen, dHead } = context, [scores, weights, output] = (await Promise.all(["scores", "pattern", "z"].map((name) => headRows(context, name)))).map((rows) => rows[position]);
+    const keys = selectKeys(weights, position, chosen, MAX_KEYS), values = await headRows(context, "v"), divisor = Math.sqrt(dHead), truncate = (row) => Array.from(row.subarray(0, MAX_DIMENSIONS));
+    return {
+      layer, head, query: quoteTokenInText(tokens, position), d_head: dHead, divisor: `√d = √${dHead} = ${formatNumber(divisor)}`, is_whole: keys.filter((key) => key <= position).length === position + 1, sum: truncate(output),
+      keys: keys.map((key) => ({
+        label: escapeTokenInText(tokens, key), key, chosen: key === chosen, numbers: [scores[key] * divisor, scores[key], key <= position ? scores[key] : null, weights[key]], value: key <= position ? truncate(values[key]) : null,
+      })),
+    };
+  },
+  async layers(context) {
+    const { config, tokens, vocabulary, position } = context, norms = (await residualStream(context)).map((stage) => vectorNorm(stage[position])), updateNorms = (await updates(context)).map(vectorNorm);
+    const { top, topProbabilities } = await context.ask("lens", { start: position, stop: position + 1, tokenIds: [] });
+    return {
+      token: quoteToken(tokens[position]), largest: largest(norms),
+      stages: depthNames(config).map((label, i) => ({
+        label, norm: norms[i], updates: i ? [{ layer: (i - 1) >> 1, sublayer: i % 2 ? "attn" : "ffn", norm: updateNorms[i - 1] }] : [],
+        guesses: top[i][0].map((id, rank) => ({ token: escapeToken(vocabulary[id]), probability: topProbabilities[i][0][rank] })),
+      })),
+    };
+  },
+  async rotation(context) {
+    const { config, dHead, tokens, position, key } = context;
+    if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
+    const angles = await rotationAngles(context), pair = await mainPair(context);
+    const packHand = async (name, index) => {
+      const { before, after } = await rotatedPairs(context, name, index);
+      return { token: quoteToken(tokens[index]), position: index, angle: angles[index][pair], before: before[pair], after: after[pair] };
+    };
+    const [q, k] = [await packHand("q", position), await packHand("k", key)], dot = dotProduct(q.after, k.after);
+    return { pair, scale: 1, changes: "", q, k, divisor: `√${dHead}`, dot, adds: dot / Math.sqrt(dHead) };
   },
 };

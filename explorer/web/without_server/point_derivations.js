@@ -1,6 +1,6 @@
 // @ts-check
 // Derivations of the number at a clicked point of each figure, as in the analyses of explorer/analysis/.
-import { _, lookUpMessage, ngettext } from "../static/translations.js";
+import { _, lookUpMessage, ngettext } from "../static/text.js";
 import { parseInterventions } from "../static/in_browser/transformer_lm.js";
 import { argmax, dotProduct, median, range, sum, formatCount, formatSixDigits, quoteToken } from "./figures.js";
 import { CHOICES, VIEWS } from "./page_data.js";

@@ -6,7 +6,7 @@ import { find, findAll, notify } from "../static/dom.js";
 import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { continueRun, callWorker, UserError } from "./actions.js";
-import { _, language } from "../static/translations.js";
+import { _, language } from "../static/text.js";
 import { translateElement } from "./answers.js";
 import { RANGES } from "./page_data.js";
 
@@ -79,7 +79,7 @@ async function cacheFiles() {
   await navigator.serviceWorker.register("service_worker.js");
   const { active } = await navigator.serviceWorker.ready;
   await /** @type {any} */ (window).explorer.settled(); // everything that the page needs is fetched
-  await Promise.all([import("./lessons.js"), import("./walkthroughs.js"), import("../widgets/teaching/walkthrough.js")]); // what it may need later
+  await Promise.all([import("./lessons.js"), import("../widgets/teaching/walkthrough.js")]); // what it may need later
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
   active.postMessage([location.href.split(/[?#]/)[0], PLOTLY_SCRIPT_URL, ...files, ...await callWorker("fetchedFiles", null)]);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py:
 // their figures, dropdowns, code, controls and verifications.
-import { _, formatMessage, lookUpMessage } from "../static/translations.js";
+import { _, formatMessage, lookUpMessage } from "../static/text.js";
 import { drawFigure, range, sum, escapeToken, quoteToken, quoteTokenInText, formatNumber, joinNames } from "./figures.js";
 import { CHOICES, CODE, FIGURES, VIEWS, TOLERANCE } from "./page_data.js";
 import attention from "./views/attention.js";
@@ -16,7 +16,7 @@ import { compareValues } from "./analysis.js";
 
 /** Input of a view's figures: the run, the selection in it, and functions that call the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
- *   model: import("./actions.js").Model, earlier: number, before: number, prediction: import("./next_token.js").Prediction, unchanged: Float32Array, predict: (position: number, logits: Float32Array) => import("./next_token.js").Prediction,
+ *   model: import("./actions.js").Model, earlier: number, before: number, prediction: import("./actions.js").Prediction, unchanged: Float32Array, predict: (position: number, logits: Float32Array) => import("./actions.js").Prediction,
  *   tokenId: number, contrastId: number | null, rank: number, probability: number, measures: Record<string, number[]>, order: number[], now: number[], actual: number | null, dHead: number, edits: string[],
  *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} ViewContext */
 

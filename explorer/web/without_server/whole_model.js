@@ -1,6 +1,6 @@
 // @ts-check
 // The view of the whole model, as in explorer/views/overview/: what each component reads from where, and its contribution to the target's logit.
-import { _, lookUpMessage } from "../static/translations.js";
+import { _, lookUpMessage } from "../static/text.js";
 import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteTokenInText, quoteWord, quoteWordAt, shortenToken } from "./figures.js";
 import { VIEWS } from "./page_data.js";
 

@@ -74,7 +74,7 @@ def test_unmarked_sentence_is_found(line):
     "line",
     [
         "// two words\n/* two words */",
-        'import { _ } from "./translations.js";',
+        'import { _ } from "./text.js";',
         'say(node, _("two words"));',
         'say(node, _("looks at {token}", { token }));',
         'ngettext("{count} token", "{count} tokens", n);',

@@ -13,7 +13,7 @@ from explorer.web.rate_limits import (
     Client,
     PromptRateLimiter,
     SlidingWindowLimiter,
-    current_client,
+    use_client,
 )
 
 
@@ -26,11 +26,8 @@ def clock(monkeypatch) -> SimpleNamespace:
 
 def count_prompt(prompts: PromptRateLimiter, name: str, address: str):
     """Count a prompt of a client."""
-    token = current_client.set(Client(name, address))
-    try:
+    with use_client(Client(name, address)):
         prompts.acquire()
-    finally:
-        current_client.reset(token)
 
 
 def test_prompt_beyond_limit_is_refused_with_waiting_time(clock):
@@ -102,10 +99,9 @@ def test_api_client_is_limited_by_ip_address(clock):
 
 def test_prompts_of_server_itself_do_not_count(clock):
     prompts = PromptRateLimiter(1)
-    token = current_client.set(None)
-    for _time in range(3):
-        prompts.acquire()
-    current_client.reset(token)
+    with use_client(None):
+        for _time in range(3):
+            prompts.acquire()
     assert not prompts._limiter._times
 
 

@@ -4,7 +4,7 @@
 import { chooseCheckpoint, interventions, select, toggleIntervention } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInSize, figureOnStage, gridInSize, hasLegend, squareCellSpace, verticalLine, withBarNumbers, withLargerLetters, withSquareCells, withTopK } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";

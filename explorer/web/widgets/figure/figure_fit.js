@@ -1,6 +1,6 @@
 // @ts-check
 // Fitting a figure to its width, to presentation mode, and to top-k.
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 
 // Figures narrower than on a phone, as beside a lesson's text when presenting: without a colour bar, and with the axis
 // title and the names of rows in several lines.

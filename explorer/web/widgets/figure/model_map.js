@@ -3,7 +3,7 @@
 import { select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
 import { colourAt, centre, parseHexColour, countDraw, DIRECTIONS, find, setHidden, readableTextColour, make, makeSvg, resizeChildren, nearestInDirection, onThemeChange, setText, set, markSidewaysScroll, currentTheme } from "../../static/dom.js";
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { onState, state } from "../../static/page_state.js";
 
 // Geometry of the map.

@@ -3,8 +3,8 @@
 // of the selected token runs through the blocks, and a curve is what one head adds to it from an earlier token.
 import { interventions, makeHeadSwitch, select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, DIRECTIONS, find, setHidden, isKeyForFocus, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
-import { _, ngettext } from "../../static/translations.js";
+import { button, countDraw, DIRECTIONS, find, setHidden, isKeyForFocus, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span } from "../../static/dom.js";
+import { _, ngettext, formatShortPercent } from "../../static/text.js";
 import { changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Layout, as numbers alone, so that one layout can be interpolated to another.
@@ -187,7 +187,7 @@ export function wholeModel(element) {
     const guessInterval = Math.max(1, Math.ceil(Math.min(60, SMALL_LETTER_WIDTH * Math.max(...model.blocks.map(({ guess }) => plainText(guess).length)) + 10) / narrowest)); // every so many blocks a best guess fits
     model.blocks.forEach((block, l) => {
       const isOpen = open.level && l === open.layer, x = blockLefts[l], w = blockWidths[l] - gap, { guess, probability } = block;
-      const guessText = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: plainText(guess), percent: formatPercent(probability) });
+      const guessText = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: plainText(guess), percent: formatShortPercent(probability) });
       const headsEffect = block.heads.reduce((total, effect) => total + (effect ?? 0), 0);
       const effectTexts = isStory() ? [] : [_("heads {value}", { value: formatSigned(headsEffect) }), _("feed-forward {value}", { value: formatSigned(block.feed_forward) })];
       const label = [_("Layer {layer}", { layer: l }), ...effectTexts, guessText].filter(Boolean).join(", ");
@@ -203,7 +203,7 @@ export function wholeModel(element) {
       const alignsRight = guessInterval > 1 && !isOpen, position = { x: alignsRight ? x + w : x + (isOpen ? layout.streamWidths[l] / 2 : w / 2), "text-anchor": alignsRight ? "end" : "middle" };
       const isHidden = !guessSpan || (open.level && !isOpen && (letters < 4 || width() < PHONE_WIDTH)) || (isOpen && layout.streamWidths[l] < 60);
       putNode("tokens", `guess:${l}`, "text", { class: "guess", "aria-hidden": true, y: height - 27, ...position, "fill-opacity": 0.55 + 0.45 * (probability ?? 0) }, isHidden ? "" : truncate(guess, letters));
-      putNode("tokens", `share:${l}`, "text", { class: "guess share", "aria-hidden": true, y: height - 12, ...position }, isHidden || letters < 3 ? "" : formatPercent(probability));
+      putNode("tokens", `share:${l}`, "text", { class: "guess share", "aria-hidden": true, y: height - 12, ...position }, isHidden || letters < 3 ? "" : formatShortPercent(probability));
       if (!open.level) drawHeadDots(block.heads, l, x, w, maxEffect);
       else if (isOpen && open.level !== "block") drawHeadSwitches(block.heads, l, open, maxEffect);
     });
@@ -293,8 +293,8 @@ export function wholeModel(element) {
         "stroke-width": curveWidth(norm ?? 0, maxNorm, maxCurveWidth), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
       const label = isStory()
-        ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), effect: effectText(effect, maxEffect) })
-        : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), norm: (norm ?? 0).toFixed(2), effect: formatSigned(effect) });
+        ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: tokenText(key), weight: formatShortPercent(weight), effect: effectText(effect, maxEffect) })
+        : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: tokenText(key), weight: formatShortPercent(weight), norm: (norm ?? 0).toFixed(2), effect: formatSigned(effect) });
       node.item = { name: "", label, start: { cx: x, cy: startY }, isRelated: (other) => other[0] === l && other[1] === h, act: () => navigate({ open: "cell", layer: l, head: h, key }) };
       node.classList.toggle("strongest", norm === layerNorms[l]), node.style.setProperty("--at", flowDelay(l).toFixed(3));
     }
@@ -332,7 +332,7 @@ export function wholeModel(element) {
     const isBelow = isNarrow && !answerRoom(answer, width());
     const position = isBelow ? { x: width() - 2, "text-anchor": "end", y: streamY + 28 } : { x: end + arrowHalf + 8, "text-anchor": "start", y: streamY + 5 };
     putNode("stream", "answer", "text", { class: "answer", ...position }, truncate(answer, isBelow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(isNarrow ? answer.length : 4, maxLetters)));
-    const share = isNarrow && isStory() ? "" : formatPercent(probability), isLong = isNarrow && share.length > 5; // "over 99%"
+    const share = isNarrow && isStory() ? "" : formatShortPercent(probability), isLong = isNarrow && share.length > 5; // "over 99%"
     putNode("stream", "share", "text", { class: "answer share", ...position, ...(isLong && { x: width() - 2, "text-anchor": "end" }), y: position.y + 17 }, share);
     putNode("stream", "rank", "text", { class: "answer share", ...position, y: position.y - 20 }, isNarrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
@@ -395,7 +395,7 @@ export function wholeModel(element) {
         const [first, last] = model.rows[j], x = pattern.x + j * w, y = rowTop(i), isFold = last > first;
         const node = putItem("card", `cell:${position}.${first}`, {
           kind: ["cell", position === query && j === markedColumn && "here"].filter(Boolean).join(" "),
-          label: _("{query} looks at {key}: {weight}", { query: tokenText(position), key: isFold ? plainText(model.rows[j][2]) : tokenText(first), weight: formatPercent(p) }),
+          label: _("{query} looks at {key}: {weight}", { query: tokenText(position), key: isFold ? plainText(model.rows[j][2]) : tokenText(first), weight: formatShortPercent(p) }),
           box: [x, y, x + w, y + h], isRelated: (curve) => curve[0] === layer && curve[1] === head && curve[2] >= first && curve[2] <= last,
           act: () => navigate({ open: "cell", layer, head, query: position, key: isFold ? Math.min(position, strongestKey(first, last)) : first }),
         });

@@ -5,7 +5,7 @@ import { callServer, RefusedError, clientId } from "../../static/server_connecti
 import { widgetBlock, onContent, formatDuration, followJob, isJobRunning, cancelJob } from "../../static/widget_contents.js";
 import { button, find, findAll, setHidden, make, setText, span, toggleFold, countDraw } from "../../static/dom.js";
 import { makeLink, storeUndoStates, writeUrl } from "../../static/history.js";
-import { _, language, storeLanguage } from "../../static/translations.js";
+import { _, language, storeLanguage } from "../../static/text.js";
 import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
 import { explainTerms } from "../../static/glossary_terms.js";
 

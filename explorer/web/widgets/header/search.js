@@ -5,7 +5,7 @@ import { callServer } from "../../static/server_connection.js";
 import { currentFigure, scrollToFigure } from "../../static/widget_contents.js";
 import { button, find, findAll, make, setText, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
-import { _, lookUpMessage, N_ } from "../../static/translations.js";
+import { _, lookUpMessage, N_ } from "../../static/text.js";
 import { modelName, depthOfView, state } from "../../static/page_state.js";
 
 /**

@@ -1,30 +1,48 @@
-"""Table of the next token's distribution, presets of settings, and explanations on demand."""
+"""Numbers of the next token's distribution, which the browser words; presets of settings; explanations on demand."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from explorer.analysis.next_token import NextTokenDistribution, ProbabilityInterval, SamplingTable, find_tokens
-from explorer.explain.notation import format_number, quote_token
+from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, find_tokens, kl_divergence
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
-from explorer.translations import _, translate
+from explorer.translations import _
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
-from explorer.web.widgets.next_token.table_columns import (
-    CUT,
-    SecondRunPrediction,
-    difference_columns,
-    other_run_columns,
-    other_run_summary,
-    random_draw_text,
-    stage_columns,
-    unchanged_columns,
-)
+from model.generation.sampling import sampling_distribution
 
 NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen
+
+
+@dataclass(frozen=True)
+class SecondRunPrediction:
+    """The other run's prediction after the aligned token.
+
+    Attributes:
+        prediction: its distribution, with the same random number and settings.
+        vocabulary: texts of its tokens.
+        plain, sampled, logits: its probabilities and logits on the first run's vocabulary (V,); NaN for tokens that
+            the other lacks.
+        after: text of the aligned token.
+        position: of the aligned token.
+    """
+
+    prediction: NextTokenDistribution
+    vocabulary: Sequence[str]
+    plain: np.ndarray
+    sampled: np.ndarray
+    logits: np.ndarray
+    after: str
+    position: int
+
+    @property
+    def has_common_tokens(self) -> bool:
+        """Tell whether the two vocabularies have a token in common."""
+        return bool(np.isfinite(self.plain).any())
 
 
 def next_token_table_html() -> str:
@@ -78,8 +96,8 @@ class NextTokenTable(HtmlWidget):
             settings: those of the prediction.
             find: text or id of tokens to show in addition, see `find_tokens`.
             other: prediction of the other run; None without one.
-            unchanged: logits (V,) of a changed model without the changes; None for none. Their columns
-                stand where there is no other run, the token that was the likeliest always.
+            unchanged: logits (V,) of a changed model without the changes; None for none. Rows have them
+                where there is no other run, the token that was the likeliest always.
             guess_id: the token that the user guessed, which has one of the rows whatever its rank; None for none.
         """
         table = SamplingTable(prediction.stages)
@@ -87,55 +105,37 @@ class NextTokenTable(HtmlWidget):
         always = {sampled_id} if actual is None else {sampled_id, actual}
         always |= set() if unchanged is None else {int(unchanged.argmax())}
         matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
-        stages = stage_columns(table, settings)
-        if other:  # the sum so far has no room beside it, and the bar below says as much
-            logit, model, *rest = stages[:-1]
-            logit, model = replace(logit, title=f"{logit.title} A"), replace(model, title="p A")
-            other_logit, *other_columns = other_run_columns(other.plain, other.logits)
-            stages = [logit, other_logit, model, *other_columns, *rest]
+        compared = {}
+        if other:
+            compared = {"other": (other.logits, other.plain)}
         elif unchanged is not None:
-            stages = unchanged_columns(stages, unchanged)
+            compared = {"before": (unchanged, sampling_distribution(unchanged))}
         rows = [
-            {
-                "id": row.token_id,
+            asdict(row)
+            | {
                 "token": vocabulary[row.token_id],
-                "rank": row.rank,
-                "about": _(
-                    "{token}: token {id}, rank {rank:,} of {size:,}",
-                    token=quote_token(vocabulary[row.token_id]),
-                    id=row.token_id,
-                    rank=row.rank,
-                    size=len(vocabulary),
-                ),
-                "cells": [column.cell(row) for column in stages],
-                "notes": [column.arithmetic(row) for column in stages],
-                "probability": row.probability,
-                "plain": row.plain,
-                "cut": row.cut_by is not None,
                 "found": row.token_id in matches,
                 "guessed": row.token_id == guess_id,
             }
+            | {name: take_token(row.token_id, logit=a, plain=b) for name, (a, b) in compared.items()}
             for row in table.rows(NUM_ROWS, always | (set() if guess_id is None else {guess_id}), matches)
         ]
         return {
             "run": "a" if other else "",
-            "columns": [{"name": c.name, "title": c.title, "about": c.description} for c in stages],
+            "settings": settings.as_dict(),
+            "size": len(vocabulary),
+            "largest": table.largest,
+            "total": table.total,
             "rows": rows,
-            "settings": quick_settings(settings),
-            "cut": translate(CUT),
             "actual": actual,
             "drawn": sampled_id,
             "find": find,
             "found": len(matches),
             "u": prediction.u,
-            "words": " ".join(
-                [
-                    random_draw_text(vocabulary, settings.seed, prediction.u, sampled_id, actual),
-                    *([other_run_summary(prediction, other)] if other else []),
-                ]
-            ),
+            "other": other and pack_other_run(prediction, other),
             "stretches": [
-                interval_payload(interval, vocabulary) for interval in table.intervals(MIN_INTERVAL_WIDTH, always)
+                asdict(interval) | {"token": vocabulary[interval.token_id]}
+                for interval in table.intervals(MIN_INTERVAL_WIDTH, always)
             ],
         }
 
@@ -145,7 +145,7 @@ class NextTokenTable(HtmlWidget):
     ) -> dict[str, Any]:
         """Return the widget's value for the other run's distribution, compared with the first's."""
         value = cls.pack(other.prediction, other.vocabulary, settings, find)
-        return value | {"run": "b", "words": other_run_summary(prediction, other)}
+        return value | {"run": "b", "other": pack_other_run(prediction, other)}
 
     @staticmethod
     def pack_difference(
@@ -159,64 +159,134 @@ class NextTokenTable(HtmlWidget):
 
         Tokens that the settings leave no difference are sorted by that of the models' own probabilities.
         """
-        differences = {"model": prediction.plain - other.plain, "probability": prediction.sampled - other.sampled}
-        columns = difference_columns(prediction, other)
-        model_sizes, sizes = (np.nan_to_num(np.abs(values), nan=-1) for values in differences.values())
-        ranking = np.lexsort((-model_sizes, -sizes))
+        runs = {
+            "a": {"logit": prediction.stages.logits, "model": prediction.plain, "probability": prediction.sampled},
+            "b": {"logit": other.logits, "model": other.plain, "probability": other.sampled},
+        }
+        model_sizes, sizes = (
+            np.nan_to_num(np.abs(runs["a"][name] - runs["b"][name]), nan=-1) for name in ("model", "probability")
+        )
+        ranking = np.lexsort((-model_sizes, -sizes)).tolist()
         matches = find_tokens(vocabulary, find, ranking, MAX_MATCHES)
-        first_ids = ranking[:NUM_ROWS].tolist()
-        ids = [
-            *first_ids,
-            *(token_id for token_id in ranking.tolist() if token_id in matches and token_id not in first_ids),
-        ]
-        ranks = np.empty_like(ranking)
-        ranks[ranking] = np.arange(1, len(ranking) + 1)
         rows = [
-            {
-                "id": token_id,
-                "token": vocabulary[token_id],
-                "rank": int(ranks[token_id]),
-                "about": _("{token}: token {id}", token=quote_token(vocabulary[token_id]), id=token_id),
-                "cells": [column["cell"](token_id) for column in columns],
-                "notes": [column["arithmetic"](token_id) for column in columns],
-                "probability": float(np.nan_to_num(differences["probability"][token_id])),
-                "plain": 0.0,
-                "cut": False,
-                "found": token_id in matches,
-            }
-            for token_id in ids
+            {"token_id": token_id, "token": vocabulary[token_id], "rank": rank, "found": token_id in matches}
+            | {run: take_token(token_id, **values) for run, values in runs.items()}
+            for rank, token_id in enumerate(ranking, 1)
+            if rank <= NUM_ROWS or token_id in matches
         ]
         return {
             "run": "difference",
-            "columns": [{name: column[name] for name in ("name", "title", "about")} for column in columns],
+            "settings": settings.as_dict(),
             "rows": rows,
-            "settings": quick_settings(settings),
-            "cut": translate(CUT),
             "actual": None,
             "drawn": None,
             "find": find,
             "found": len(matches),
             "u": prediction.u,
-            "words": other_run_summary(prediction, other),
+            "other": pack_other_run(prediction, other),
             "stretches": [],
         }
 
 
-def quick_settings(settings: GenerationSettings) -> dict[str, Any]:
-    """Return the settings whose sliders the browser follows by itself."""
-    return {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p", "min_p")}
+def take_token(token_id: int, **values: np.ndarray) -> dict[str, float] | None:
+    """Return a token's element of each array (V,) by name; None if the run's model lacks the token."""
+    elements = {name: float(array[token_id]) for name, array in values.items()}
+    return None if any(map(math.isnan, elements.values())) else elements
 
 
-def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -> dict[str, Any]:
-    """Return a token's interval of the random number, with a note, for the browser."""
-    token = vocabulary[interval.token_id]
-    note = _(
-        "{token} is drawn where the random number is from {start} to {end}",
-        token=quote_token(token),
-        start=format_number(interval.start),
-        end=format_number(interval.end),
-    )
-    return {"id": interval.token_id, "token": token, "start": interval.start, "end": interval.end, "note": note}
+def pack_other_run(prediction: NextTokenDistribution, other: SecondRunPrediction) -> dict[str, Any]:
+    """Return the token that the same random number selects in B, and both divergences in bits.
+
+    The divergences are None for models with different tokens, and one that is infinite is None.
+    """
+    divergences = kl_divergence(prediction.plain, other.plain), kl_divergence(other.plain, prediction.plain)
+    return {
+        "after": other.after,
+        "position": other.position,
+        "token": other.vocabulary[other.prediction.sampled_token_id],
+        "divergences": None
+        if any(map(math.isnan, divergences))
+        else [bits if math.isfinite(bits) else None for bits in divergences],
+    }
+
+
+class NextTokenSummary(HtmlWidget):
+    """Sentences on the distribution below its table, or on the largest difference of two."""
+
+    kind = "next_token_summary"
+
+    def __init__(self, **kwargs):
+        super().__init__(html='<div class="prose"></div>', **kwargs)
+
+    @staticmethod
+    def pack(
+        prediction: NextTokenDistribution, vocabulary: Sequence[str], after: str, position: int, run: str = "a"
+    ) -> dict[str, Any]:
+        """Return the widget's value for the distribution of run "a" or "b" after a token at a position."""
+        actual = prediction.actual
+        return {
+            "run": run,
+            "after": after,
+            "position": position,
+            "kept": int((prediction.sampled > 0).sum()),
+            "size": len(prediction.sampled),
+            "entropy": prediction.entropy,
+            "plain_entropy": prediction.plain_entropy,
+            "actual": None if actual is None else pack_ranked_token(prediction, vocabulary, actual),
+        }
+
+    @staticmethod
+    def pack_difference(
+        prediction: NextTokenDistribution, vocabulary: Sequence[str], other: SecondRunPrediction
+    ) -> dict[str, Any]:
+        """Return the token whose probability differs most between the runs, after temperature and filters.
+
+        Where these leave no difference: by the models' own probabilities. None if the runs have no common token.
+        """
+        if not other.has_common_tokens:
+            return {"run": "difference", "token": None}
+        a, b = prediction.sampled, other.sampled
+        is_own = not np.nan_to_num(a - b).any()
+        if is_own:
+            a, b = prediction.plain, other.plain
+        token_id = int(np.nan_to_num(np.abs(a - b)).argmax())
+        values = {"token": vocabulary[token_id], "a": float(a[token_id]), "b": float(b[token_id])}
+        return {"run": "difference", "is_own": is_own} | values
+
+
+def pack_ranked_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], token_id: int) -> dict[str, Any]:
+    """Return a token's text, and its rank and probability before any setting."""
+    rank, probability = prediction.rank(token_id), float(prediction.plain[token_id])
+    return {"token": vocabulary[token_id], "rank": rank, "plain": probability}
+
+
+def pack_change_effect(
+    prediction: NextTokenDistribution,
+    before: NextTokenDistribution,
+    vocabulary: Sequence[str],
+    logits: tuple[np.ndarray, np.ndarray],
+    is_story: bool = False,
+) -> dict[str, Any]:
+    """Return what interventions did to the token that was the likeliest, and to the one that is now if it is another.
+
+    In the story the likeliest to be picked, otherwise the model's own. Each number is a pair: before and now.
+
+    Args:
+        before: the same prediction without interventions.
+        logits: (V,) without interventions, and with them.
+    """
+    runs = before, prediction
+    first, now = (int((run.sampled if is_story else run.plain).argmax()) for run in runs)
+
+    def pack_token(token_id: int) -> dict[str, Any]:
+        return {
+            "token": vocabulary[token_id],
+            "plain": [float(run.plain[token_id]) for run in runs],
+            "sampled": [float(run.sampled[token_id]) for run in runs],
+            "logits": [float(row[token_id]) for row in logits],
+        }
+
+    return {"is_story": is_story, "first": pack_token(first), "now": None if now == first else pack_token(now)}
 
 
 class SamplingPresetButtons(HtmlWidget):

@@ -4,9 +4,9 @@
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, applyPreset, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
 import { onContent, scrollIntoNearestView } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, addRovingFocus, setHidden, setText, span, setTabStop, markSidewaysScroll, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
-import { _, splitMessage } from "../../static/translations.js";
+import { _, splitMessage, formatShortPercent, summarisePrediction, wordTable } from "../../static/text.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
 
@@ -26,12 +26,12 @@ function probabilityLine(line) {
   function draw() {
     while (stretches.children.length > value.stretches.length) stretches.lastChild.remove();
     while (stretches.children.length < value.stretches.length) stretches.append(span("stretch"));
-    value.stretches.forEach(({ id, token, start, end, note }, i) => {
+    value.stretches.forEach(({ token_id, token, start, end, note }, i) => {
       const stretch = /** @type {HTMLElement} */ (stretches.children[i]), room = (end - start) * width;
       stretch.style.left = `${100 * start}%`;
       stretch.style.width = `${100 * (end - start)}%`;
       stretch.dataset.note = note;
-      stretch.classList.toggle("drawn", id === value.drawn);
+      stretch.classList.toggle("drawn", token_id === value.drawn);
       stretch.replaceChildren(...(room > token.length * LETTER_WIDTH + LABEL_PADDING ? tokenNodes(token) : []));
     });
     randomMark.style.left = `${100 * value.u}%`;
@@ -73,7 +73,7 @@ function emptyRow(columns) {
 /**
  * Show a token in a row.
  * @param {HTMLTableRowElement} element
- * @param {any} row of `Distribution.pack`
+ * @param {any} row of `wordTable`
  * @param {{ run?: string, actual: number | null, drawn: number }} tokens the content, with the token in the text and the one that the random number selects
  * @param {boolean} hasGapBefore whether ranks are omitted before it
  * @param {boolean} isLog whether bars are logarithmic
@@ -82,11 +82,11 @@ function emptyRow(columns) {
  */
 function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   const [token, ...numberCells] = element.cells, [name, takeButton] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
-  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn, lengthOfBar = scale * barLength(row.probability, isLog);
-  if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
-  element.dataset.token = row.id;
+  const isActual = row.token_id === tokens.actual, isDrawn = canTake && row.token_id === tokens.drawn, lengthOfBar = scale * barLength(row.probability, isLog);
+  if (element.dataset.token !== String(row.token_id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
+  element.dataset.token = row.token_id;
   element.classList.toggle("apart", hasGapBefore);
-  element.classList.toggle("cut", row.cut);
+  element.classList.toggle("cut", Boolean(row.cut_by));
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
@@ -108,7 +108,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
     numberCells[i].dataset.note = row.notes[i];
     numberCells[i].title = tokens.run ? row.notes[i] : ""; // a narrow table has no room for the logits of both runs
   });
-  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut ? 0 : row.probability);
+  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatShortPercent(row.cut_by ? 0 : row.probability);
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
   bar.style.width = `${100 * lengthOfBar}%`;
   element.classList.toggle("long", lengthOfBar > LONG_BAR);
@@ -150,7 +150,7 @@ function steadyBarScale(element, releaseHandler) {
   return (rows) => (lastScale = Math.min(barScale(rows), isHeld ? lastScale : Infinity));
 }
 
-const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
+export const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
 
 const RUN_SUFFIXES = { a: "· A", b: "· B", difference: "· A − B" }; // title suffix while two runs are compared
 
@@ -168,20 +168,20 @@ export function distribution(element) {
   function show(content) {
     serverContent = content;
     // A response to outdated settings is replaced by a preview of the current ones.
-    draw(SETTINGS.some((name) => content.settings[name] !== state[name]) ? previewTable(content) ?? content : content);
+    draw(SLIDER_SETTINGS.some((name) => content.settings[name] !== state[name]) ? previewTable(content) ?? content : content);
   }
 
   function draw(content) {
     const newPlace = placeKey(content);
     if (newPlace !== drawnPlace) rowBeforeChange = null;
-    [shownContent, drawnPlace] = [content, newPlace];
-    const names = content.columns.map((column) => column.name).join();
-    if (names !== builtColumns) buildHeader(content.columns);
+    [shownContent, drawnPlace] = [wordTable(content), newPlace];
+    const names = shownContent.columns.map((column) => column.name).join();
+    if (names !== builtColumns) buildHeader(shownContent.columns);
     builtColumns = names;
     fillTable();
     drawLine(shownContent);
     explanationLine.replaceChildren(shownContent.words);
-    if (rowBeforeChange && rowBeforeChange.id !== shownContent.drawn) {
+    if (rowBeforeChange && rowBeforeChange.token_id !== shownContent.drawn) {
       const token = span("was", ...tokenNodes(rowBeforeChange.token));
       explanationLine.append(" ", ...splitMessage(_("Before the change it was {token}."), { token }));
     }
@@ -287,7 +287,7 @@ export function distribution(element) {
   updateSearch();
   onState(() => {
     updateSearch();
-    if (isNewChange()) rowBeforeChange = shownContent?.rows.find(({ id }) => id === shownContent.drawn) ?? null;
+    if (isNewChange()) rowBeforeChange = shownContent?.rows.find(({ token_id }) => token_id === shownContent.drawn) ?? null;
   });
   onContent(element, show);
   watchSliders();
@@ -297,6 +297,15 @@ export function distribution(element) {
     return Boolean(preview);
   });
   markSidewaysScroll(find(box, ".table"), table);
+}
+
+/** The sentences on the distribution, below the table. @param {HTMLElement} element */
+export function nextTokenSummary(element) {
+  setHidden(element, true);
+  onContent(element, (content) => {
+    setText(find(element, ".prose"), summarisePrediction(content));
+    setHidden(element, false);
+  });
 }
 
 // Return a key of all that determines the next token except the sampling settings.
@@ -413,8 +422,8 @@ const SLIDERS = SLIDER_SETTINGS.map((name) => `#${name}`).join();
  * Return the distribution by the settings. Every limit keeps the most probable tokens, so a count describes it.
  * @param {ArrayLike<number>} scores of all tokens, the largest first
  * @param {Settings} settings with a temperature above 0
- * @returns {{ probabilities: Float64Array, counts: { top_k: number, top_p: number, min_p: number } }} of the remaining tokens;
- *   and the number left after each limit
+ * @returns {{ probabilities: Float64Array, weights: Float64Array, counts: { top_k: number, top_p: number, min_p: number } }} of the remaining
+ *   tokens; relative to the largest, of those within top-k; and the number left after each limit
  */
 export function sampledDistribution(scores, { temperature, top_k, top_p, min_p }) {
   const counts = { top_k: Math.min(top_k || scores.length, scores.length), top_p: 0, min_p: 0 };
@@ -423,7 +432,7 @@ export function sampledDistribution(scores, { temperature, top_k, top_p, min_p }
   counts.min_p = counts.top_p;
   while (min_p && weights[counts.min_p - 1] < min_p) counts.min_p--;
   const remaining = weights.subarray(0, counts.min_p), total = sum(remaining);
-  return { probabilities: remaining.map((weight) => weight / total), counts };
+  return { probabilities: remaining.map((weight) => weight / total), weights, counts };
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
@@ -434,22 +443,6 @@ function countReaching(values, total) {
   while (count < values.length && (count === 0 || partialSum < total)) partialSum += values[count++];
   return count;
 }
-
-const MINUS = "−";
-
-/** Format a number with three significant digits, like Python's `format_number`. @param {number} value */
-export const formatNumber = (value) => formatDigits(value, 3);
-
-/** Format a number with some significant digits. @param {number} value @param {number} digits */
-export function formatDigits(value, digits) {
-  if (value === 0) return "0";
-  const scientific = value.toExponential(digits - 1), exponent = +scientific.split("e")[1];
-  const text = exponent >= -4 && exponent < 4 ? value.toFixed(Math.max(0, digits - 1 - exponent)) : scientific.replace(/e([+-])(\d)$/, "e$10$2");
-  return text.replaceAll("-", MINUS);
-}
-
-/** Format a logit, like Python's `format_logit`. @param {number} value */
-export const formatLogit = (value) => (+value.toFixed(2) + 0).toFixed(2).replace("-", MINUS);
 
 // The scores are fetched when the user is about to move a slider.
 
@@ -489,35 +482,19 @@ async function fetchScores() {
  * @param {any} content
  */
 export function previewTable(content) {
-  const values = currentScores(), names = content.columns.map(({ name }) => name);
-  const stages = ["scaled", ...["top_k", "top_p", "min_p"].filter((name) => (name === "top_p" ? state.top_p < 1 : state[name]))];
-  const contentStages = names.filter((name) => ["argmax", "scaled", "top_k", "top_p", "min_p"].includes(name));
-  if (!values || !state.temperature || !["", "a"].includes(content.run) || stages.join() !== contentStages.join()) return null;
-  const { probabilities, counts } = sampledDistribution(values, /** @type {any} */ (state));
-  const cumulative = probabilities.map(((total) => (value) => (total += value))(0));
+  const scores = currentScores(), { temperature, top_k, top_p, min_p } = state, settings = { ...content.settings, temperature, top_k, top_p, min_p };
+  if (!scores || !temperature || !["", "a"].includes(content.run) || settings.repetition_penalty !== state.repetition_penalty) return null;
+  const { probabilities, weights, counts } = sampledDistribution(scores, settings), cumulative = runningSums(probabilities), sumsOfWeights = runningSums(weights);
   const rows = content.rows.map((row) => {
-    const i = row.rank - 1, cutStage = ["top_k", "top_p", "min_p"].find((name) => i >= counts[name]);
-    const limits = ["top_k", "top_p", "min_p"];
-    const cell = (name, serverText) => {
-      if (name === "scaled") return formatLogit(values[i] / state.temperature);
-      if (name === "probability") return cutStage ? "0" : formatNumber(probabilities[i]);
-      if (name === "cumulative") return cutStage ? "" : formatNumber(cumulative[i]);
-      if (!limits.includes(name)) return serverText;
-      if (cutStage && limits.indexOf(cutStage) < limits.indexOf(name)) return "";
-      return cutStage === name ? content.cut : "✓";
+    const i = row.rank - 1, ahead = (sumsOfWeights[Math.min(i, counts.top_k) - 1] ?? 0) / sumsOfWeights.at(-1);
+    return {
+      ...row, ahead, scaled: scores[i] / temperature, weight: Math.exp((scores[i] - scores[0]) / temperature),
+      cut_by: ["top_k", "top_p", "min_p"].find((name) => i >= counts[name]) ?? null, probability: probabilities[i] ?? 0, cumulative: cumulative[i] ?? 1,
     };
-    const cells = names.map((name, column) => cell(name, row.cells[column]));
-    const notes = row.notes.map((note, column) => (cells[column] === row.cells[column] ? note : ""));
-    return { ...row, cells, notes, cut: Boolean(cutStage), probability: probabilities[i] ?? 0 };
   });
-  const columns = content.columns.map((column) => ({ ...column, title: column.title.replace(/[\d.,]+$/, contentStages.includes(column.name) ? settingInTitle(column.name) : "$&") }));
-  // The random number may now select another token, marked if its row is shown; the sentence about it comes from Python.
-  const drawnIndex = cumulative.findIndex((end) => end > content.u), drawn = rows.find(({ rank }) => rank === drawnIndex + 1)?.id ?? null;
-  const stretches = rows.filter(({ probability }) => probability).map(({ id, token, rank, probability }) => {
-    const end = cumulative[rank - 1];
-    return { id, token, start: end - probability, end, note: "" };
-  });
-  return { ...content, rows, columns, stretches, drawn, words: drawn === content.drawn ? content.words : "" };
+  const drawnIndex = cumulative.findIndex((end) => end > content.u), drawn = rows.find(({ rank }) => rank === drawnIndex + 1)?.token_id ?? null; // marked if its row is shown
+  const stretches = rows.filter(({ probability }) => probability).map(({ token_id, token, probability, cumulative: end }) => ({ token_id, token, start: Math.max(0, end - probability), end }));
+  return { ...content, settings, rows, stretches, drawn, largest: scores[0] / temperature, total: 1 / probabilities[0] };
 }
 
-const settingInTitle = (name) => (name === "top_k" ? state.top_k.toLocaleString("en") : String(state[name === "scaled" ? "temperature" : name]));
+const runningSums = (values) => values.map(((total) => (value) => (total += value))(0));

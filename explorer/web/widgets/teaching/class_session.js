@@ -1,7 +1,7 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, its link as a QR code, the teacher's own question, and the replies.
 import { make, makeFocusableWhileScrolling, span, button, find, findAll, setText, makeDropdown, isKeyForFocus, makeSvg, set } from "../../static/dom.js";
-import { _, ngettext } from "../../static/translations.js";
+import { _, ngettext } from "../../static/text.js";
 import { askClass, endQuestion, isTeacher, onRoom, ownReplyCounts, replyToClass, room, showRepliesToClass, changeRoom, closeRoom, enterRoom, joinRoom, startLeading, startListening, joinUrl, openRoom, placeRoomLine, formatCode } from "../../static/room_client.js";
 import { shownLessonStep, onLessonStep, showAnswer } from "../../static/history.js";
 

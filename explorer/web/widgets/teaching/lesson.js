@@ -4,7 +4,7 @@ import { callServer, RefusedError } from "../../static/server_connection.js";
 import { onContent, scrollToFigure, reportFailure } from "../../static/widget_contents.js";
 import { button, countDraw, makeDropdown, find, findAll, make, makeSvg, makeFocusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, showAnswer, notifyLessonStep } from "../../static/history.js";
-import { _, ngettext } from "../../static/translations.js";
+import { _, ngettext } from "../../static/text.js";
 import { onState, state } from "../../static/page_state.js";
 import { heldReply, isAnswerHeld, onRoom, replyToStep } from "../../static/room_client.js";
 import { openSheet } from "./worksheet.js";

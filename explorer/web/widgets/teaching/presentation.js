@@ -6,7 +6,7 @@ import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
 import { button, makeDropdown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
 import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
-import { _, ngettext } from "../../static/translations.js";
+import { _, ngettext } from "../../static/text.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { changeRoom, isTeacher, onRoom, room } from "../../static/room_client.js";
 import { isAwaitingReplies, replyCountText, replyLines, showOwnQuestionLarge } from "./class_session.js";

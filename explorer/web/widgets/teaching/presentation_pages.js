@@ -6,7 +6,7 @@ import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
 import { find, findAll, make, readStoredObject, writeStorage } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { state } from "../../static/page_state.js";
 import { isAnswerHeld as isHeldByTeacher } from "../../static/room_client.js";

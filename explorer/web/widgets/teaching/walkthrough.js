@@ -3,18 +3,14 @@
 import { callServer, RefusedError } from "../../static/server_connection.js";
 import { setContent } from "../../static/widget_contents.js";
 import { countDraw, find, findAll, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { state } from "../../static/page_state.js";
+import { describeWalkthrough } from "./walkthrough_steps.js";
 
 /** Start a walkthrough by its name in analysis/walkthroughs; the widget below sets it. @type {(name: string) => void} */
 let startWalk = () => {};
 
-/**
- * @typedef {object} Segment
- * @property {string} says
- * @property {string} kind
- * @property {Record<string, any>[]} frames
- */
+/** @typedef {import("./walkthrough_steps.js").Segment} Segment */
 /** The position in a walkthrough. @typedef {{ segment: number, frame: number }} FramePosition */
 
 /** Return the position after “next”: the segment's last frame, then the next segment. @param {Segment[]} segments @param {FramePosition} position @param {boolean} isStill whether motion is reduced @returns {FramePosition} */
@@ -30,7 +26,7 @@ export function segmentStart(segments, segment, isStill) {
   return { segment: index, frame: isStill ? segments[index].frames.length - 1 : 0 };
 }
 
-// One function per kind of frame draws the data that Python sends (analysis/walkthroughs).
+// One function per kind of frame draws it.
 
 /** @typedef {{ text: string, share: number }} Quantity */
 /** @typedef {Record<string, any>} Frame */
@@ -132,7 +128,7 @@ export function walk(element) {
 
   startWalk = async (name) => {
     previousFocus = document.activeElement;
-    try { ({ title, segments } = await callServer("walk", [state, name])); } catch (error) {
+    try { ({ title, segments } = describeWalkthrough(await callServer("walk", [state, name]))); } catch (error) {
       if (error instanceof RefusedError) setContent("problem", error.message);
       return;
     }

@@ -4,7 +4,7 @@ import { callServer, RefusedError } from "../../static/server_connection.js";
 import { makeMove } from "../../static/page_actions.js";
 import { unfoldFigure } from "../../static/widget_contents.js";
 import { button, find, make, makeSvg, interpolatePalette, set, span, toggleTheme, visibleText } from "../../static/dom.js";
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { standaloneFigure, bitmapUrlPrefix, plotlyConfig, plotly, loadPlotly } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";

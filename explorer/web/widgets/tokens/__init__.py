@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import SHADES, NextTokenDistribution
-from explorer.explain.notation import format_number, format_percent, quote_token, quote_word
+from explorer.explain.notation import format_number
 from explorer.lessons.example_prompts import GUESS_EXAMPLES
 from explorer.state.page_state import Branches as SavedBranches
 from explorer.state.page_state import Path, TreeSegment
 from explorer.translations import N_, _, translate
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
+from explorer.web.widgets.next_token import pack_ranked_token
 
 CHAT_HTML = """<div class="chat">
 <div class="how" role="group" aria-label="{how}">
@@ -311,9 +312,7 @@ def format_perplexity(bits: float) -> str:
     return format_number(2**bits) if bits < 1024 else _("over 1e308")
 
 
-NUM_CHOICES = 3
-NUM_CANDIDATES = 10  # likeliest tokens, among which the choices are
-MIN_LETTERS = 3  # what is shorter is often a fragment
+NUM_CANDIDATES = 10  # likeliest tokens, among which the words to choose from are
 GUESS_HTML = """<div class="guess">
 <form>
   <p>{promise}</p>
@@ -373,53 +372,20 @@ class NextTokenGuessForm(HtmlWidget):
             is_changed: whether the run has interventions.
         """
         best = int(prediction.sampled.argmax())
-        says = _(
-            "After {after} the likeliest next token is {token}: {percent} with these settings.",
-            after=quote_word(after),
-            token=quote_word(vocabulary[best]),
-            percent=format_percent(float(prediction.sampled[best])),
-        )
         return {
-            "choices": guess_choices(prediction, vocabulary),
-            "says": says,
-            "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
-            "wrote": describe_generated_token(*written, vocabulary, is_changed) if written else "",
+            "after": after,
+            "candidates": [vocabulary[token_id] for token_id in prediction.top(NUM_CANDIDATES)],
+            "likeliest": {"token": vocabulary[best], "sampled": float(prediction.sampled[best])},
+            "guess": pack_guess(prediction, vocabulary, guess) if guess.strip() else None,
+            "written": pack_written_token(*written, vocabulary, is_changed) if written else None,
         }
 
 
-def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) -> list[str]:
-    """Return the likeliest word and two others of the likeliest tokens in alphabetical order; [] if there are too few.
-
-    The order says nothing of their probabilities. Tokens that begin no word, or are short, serve where others lack.
-    """
-    texts = [text for i in prediction.top(NUM_CANDIDATES) if (text := vocabulary[i]).strip().isalpha()]
-    begun = [text for text in texts if text.startswith(" ")]
-    whole = [text for text in begun if len(text.strip()) >= MIN_LETTERS]
-    words = list(dict.fromkeys(map(str.strip, [*begun[:1], *whole] if len(whole) >= NUM_CHOICES else texts)))
-    if len(words) < NUM_CHOICES:
-        return []
-    return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)
-
-
-def describe_generated_token(
-    after: str, before: NextTokenDistribution, vocabulary: Sequence[str], is_changed: bool = False
-) -> str:
-    """Return a sentence on a generated token's own chance, as the settings that sampled it are not known later.
-
-    It is that in the run as it is now, whose interventions may be newer than the token.
-    """
-    values = {
-        "after": quote_word(after),
-        "token": quote_word(vocabulary[before.actual]),
-        "percent": format_percent(float(before.plain[before.actual])),
-        "rank": before.rank(before.actual),
-    }
-    if is_changed:
-        return _(
-            "The changed model’s own chance for {token} after {after} is {percent}: number {rank:,} on its list.",
-            **values,
-        )
-    return _("The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.", **values)
+def pack_written_token(
+    after: str, before: NextTokenDistribution, vocabulary: Sequence[str], is_changed: bool
+) -> dict[str, Any]:
+    """Return a generated token's own chance and rank, as the settings that sampled it are not known later."""
+    return pack_ranked_token(before, vocabulary, before.actual) | {"after": after, "is_changed": is_changed}
 
 
 def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> tuple[int | None, bool]:
@@ -445,40 +411,12 @@ def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], 
     return best, bool(exact_ids)
 
 
-def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
-    """Return sentences on the likeliest token, unless the guess is or begins with it, and on the guess's place."""
-    sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
-    first = int(sampled.argmax())
-    likelier = _(
-        "The likeliest now is {first} ({share}).",
-        first=quote_word(vocabulary[first]),
-        share=format_percent(float(sampled[first])),
-    )
-    if best is None:
-        no_token = _(
-            "The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip())
-        )
-        return f"{likelier} {no_token}"
-    best_share = float(sampled[best])
-    values = {
-        "guess": quote_token(guess.strip()),
-        "token": quote_word(vocabulary[best]),
-        "percent": format_percent(best_share),
-        "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
-    }
-    if is_exact and values["rank"] == 1:
-        return _("Right: {token} is the likeliest now, with {percent}.", **values)
-    if is_exact and best_share == 0:
-        verdict = _("Your {token} is number {rank:,} on its list: the settings leave it out.", **values)
-    elif is_exact:
-        verdict = _("Your {token} is number {rank:,} on its list ({percent}).", **values)
-    elif best_share == 0:
-        verdict = _(
-            "{guess} is more than one token. It could begin with {token}, which the settings leave out.", **values
-        )
-    else:
-        verdict = _(
-            "{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).",
-            **values,
-        )
-    return verdict if values["rank"] == 1 else f"{likelier} {verdict}"
+def pack_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> dict[str, Any]:
+    """Return the guess, and its token with its probability and rank: before any setting if it is cut."""
+    token_id, is_exact = guessed_token(prediction, vocabulary, guess)
+    if token_id is None:
+        return {"text": guess.strip(), "token": None}
+    chance = float(prediction.sampled[token_id])
+    rank = int((prediction.sampled > chance).sum()) + 1 if chance > 0 else prediction.rank(token_id)
+    token = vocabulary[token_id]
+    return {"text": guess.strip(), "token": token, "is_exact": is_exact, "sampled": chance, "rank": rank}

@@ -4,9 +4,9 @@
 import { ablatedHead, goToTop, interventions, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, clearNotices, countDraw, find, findAll, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, clearNotices, countDraw, find, findAll, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
-import { _, splitMessage, ngettext } from "../../static/translations.js";
+import { _, splitMessage, ngettext, formatShortPercent, describeGuess, guessChoices } from "../../static/text.js";
 import { partnerInB, positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
 const CHIP_GAP = 2; // pixels, as in the style sheet
@@ -166,7 +166,7 @@ export function brief(element) {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
       next: span("next", span("label", make("span", { className: "term", dataset: { term: "Step picks" } }, _("Step picks")), ": "), ...tokenNodes(value.next)),
-      probability: span("probability", formatPercent(value.probability)),
+      probability: span("probability", formatShortPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.
     const pieces = splitMessage(_("{text}: next {next}, probability {probability}"), values);
@@ -377,11 +377,12 @@ export function guess(element) {
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
   let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, wantsToGuessInClass = false, currentPlace = "", isChangingText = false;
 
-  function show({ choices: options, says, told: verdict, wrote, text }) {
+  function show(content) {
+    const { text } = content;
     const ending = Array.from(text).slice(-MAX_ENDING_CHARACTERS).join("");
     find(form, ".ending").replaceChildren(...textNodes(ending.length < text.length ? `…${ending.replace(/^\S*\s+/, "")}` : text), " ___");
-    choices.replaceChildren(...options.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
-    find(result, "output").textContent = [(state.guess && verdict) || wrote || says, changeSentence()].join(" ").trim();
+    choices.replaceChildren(...guessChoices(content.candidates).map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
+    find(result, "output").textContent = [describeGuess(content, Boolean(state.guess)), changeSentence()].join(" ").trim();
     card.inert = isChangingText; // a response may still be about the old text
     updateCard();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);

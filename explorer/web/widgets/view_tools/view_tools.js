@@ -6,7 +6,7 @@ import { callServer, RefusedError } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold, notify } from "../../static/dom.js";
-import { _, splitMessage } from "../../static/translations.js";
+import { _, splitMessage, describeChangeEffect } from "../../static/text.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const SPARE_FIELDS = { all: ["query", "rival"], compare: ["layer", "head"], experiments: ["key"] }; // by view; their lists are behind a button, as the row of tokens or a figure chooses them
@@ -280,7 +280,8 @@ export function changes(element) {
   });
   onState(() => { keepControlInPlace(updateHidden); requestAnimationFrame(lastWording === wording() ? updateHidden : draw); }); // others open or close notes
   onContent(element, (newContent) => { content = newContent; draw(); announceReplacements(); });
-  onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), "-effect");
+  const showEffect = ({ words, chances }) => { setText(find(element, ".effect"), words); showProbabilityChange(chances); };
+  onContent(element, (effect) => keepControlInPlace(() => showEffect(describeChangeEffect(effect))), "-effect");
 }
 
 /** The two lists of prompts that define a direction. @param {HTMLElement} element */

@@ -1,6 +1,6 @@
 // @ts-check
 // The attention view, as in explorer/views/attention/.
-import { _, lookUpMessage } from "../../static/translations.js";
+import { _, lookUpMessage } from "../../static/text.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
 import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax, formatGeneral, formatNumber, formatPercent, formatSixDigits, formatCellNumber, quoteToken, quoteTokenInText, repeatedPosition } from "../figures.js";
 import { CHOICES } from "../page_data.js";

@@ -1,6 +1,6 @@
 // @ts-check
 // The feed-forward view, as in explorer/views/feed_forward/__init__.py.
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { activeInterventions } from "../derivations.js";
 import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis, bracketNegative, describeIntervention, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../figures.js";
 import { logitLabel } from "../whole_model.js";

@@ -1,6 +1,6 @@
 // @ts-check
 // The positions view, as in explorer/views/positions/, for RoPE and for position vectors that are added.
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis, formatNumber, quoteToken, quoteTokenInText } from "../figures.js";
 import { sinusoidalPositions } from "../../static/in_browser/transformer_lm.js";
 import { headRows, scoreTermValues } from "./attention.js";

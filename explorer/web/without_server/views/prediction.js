@@ -1,6 +1,6 @@
 // @ts-check
 // The prediction view, as in explorer/views/prediction/: the logit lens, and the contributions to the prediction.
-import { _, lookUpMessage } from "../../static/translations.js";
+import { _, lookUpMessage } from "../../static/text.js";
 import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnBand, columnFrame, tokenLabel, median, numberedAxis, positionLabels, range, sum, tokenAxis, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../figures.js";
 import { CHOICES } from "../page_data.js";
 import { logitLabel, wholeModelNumbers } from "../whole_model.js";

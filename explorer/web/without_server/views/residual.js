@@ -1,6 +1,6 @@
 // @ts-check
 // The residual stream view, as in explorer/views/residual/.
-import { _ } from "../../static/translations.js";
+import { _ } from "../../static/text.js";
 import { ATTENTION, FEED_FORWARD, NORM, RESIDUAL, argmax, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, sum, tokenAxis, formatNumber, formatSixDigits, joinNames, quoteToken } from "../figures.js";
 import { readValue, normNumbers } from "../derivations.js";
 import { depthNames } from "./prediction.js";

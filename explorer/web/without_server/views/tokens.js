@@ -1,8 +1,7 @@
 // @ts-check
 // The tokens view, as in explorer/views/tokens/.
-import { _ } from "../../static/translations.js";
-import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsOf, smallest, bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../figures.js";
-import { rankedIds, softmax } from "../next_token.js";
+import { _ } from "../../static/text.js";
+import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rankedIds, rowBand, rowsOf, smallest, softmax, bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../figures.js";
 import { vectors } from "./positions.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */

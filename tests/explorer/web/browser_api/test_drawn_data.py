@@ -116,7 +116,7 @@ def test_random_number_depends_on_position_in_whole_text(endpoints, visible_answ
     position = visible_answer["start"] + query + 1
     assert table["u"] == uniform_draw(5, position)
     inside = [stretch for stretch in table["stretches"] if stretch["start"] <= table["u"] < stretch["end"]]
-    assert [stretch["id"] for stretch in inside] == [table["drawn"]]
+    assert [stretch["token_id"] for stretch in inside] == [table["drawn"]]
     ids = state["prompt"] + state["generated"]
     if position >= PROMPT and window_start(position, CONTEXT) == visible_answer["start"]:
         assert table["drawn"] == table["actual"] == ids[position]  # with this random number
@@ -124,7 +124,7 @@ def test_random_number_depends_on_position_in_whole_text(endpoints, visible_answ
 
 @subtest_each("query", SELECTED_QUERIES)
 @subtest_each("limits", [{}, {"repetition_penalty": 1.4, "top_p": 0.8, "min_p": 0.02}], ids=["top-k", "all"])
-def test_bars_cells_and_segments_match_sampling_stages(endpoints, visible_answer, logits, query, limits):
+def test_rows_and_segments_match_sampling_stages(endpoints, visible_answer, logits, query, limits):
     settings = GenerationSettings(**SETTINGS, **limits)
     table = endpoints.answer("tune", visible_answer["state"] | {"query": query} | limits)["contents"]["next-token"]
     raw = logits[query]
@@ -141,23 +141,18 @@ def test_bars_cells_and_segments_match_sampling_stages(endpoints, visible_answer
     weights[weights < settings.min_p * weights.max()] = 0
     sampled = weights / weights.sum()
     sums = dict(zip(order, sampled[order].cumsum(), strict=True))
-    columns = {column["name"]: i for i, column in enumerate(table["columns"])}
-    stages = {"logit": raw, "penalised": penalised, "scaled": scaled, "probability": sampled, "cumulative": sums}
+    stages = {"logit": raw, "penalised": penalised, "scaled": scaled, "plain": plain, "probability": sampled}
     for row in table["rows"]:
-        i = row["id"]
-        assert (row["probability"], row["plain"]) == pytest.approx((sampled[i], plain[i]), rel=1e-3, abs=1e-6)
-        assert row["cut"] == (sampled[i] == 0) and order[row["rank"] - 1] == i
-        for name in columns.keys() & stages.keys():
-            text = row["cells"][columns[name]]
-            assert (
-                (text in ("", "0"))
-                if row["cut"] and name in ("probability", "cumulative")
-                else contains_number(text, stages[name][i])
-            )
+        i = row["token_id"]
+        assert {name: row[name] for name in stages} == pytest.approx(
+            {name: values[i] for name, values in stages.items()}, rel=1e-4, abs=1e-6
+        )
+        assert (row["cut_by"] is not None) == (sampled[i] == 0) and order[row["rank"] - 1] == i
+        assert row["cut_by"] or row["cumulative"] == pytest.approx(sums[i], abs=1e-6)
     for stretch in table["stretches"]:
-        i = stretch["id"]
+        i = stretch["token_id"]
         assert (stretch["start"], stretch["end"]) == pytest.approx((sums[i] - sampled[i], sums[i]), abs=1e-5)
-    assert np.argmax(sampled) == table["stretches"][0]["id"]
+    assert np.argmax(sampled) == table["stretches"][0]["token_id"]
 
 
 def test_branch_probability_is_product_of_its_tokens(endpoints, visible_answer, lms):

@@ -34,13 +34,11 @@ def test_prediction_follows_selected_token(builder, page_state):
     prediction = next_token_distribution_in_run(page_state.run, 2, GenerationSettings(temperature=0), trace)
     assert prediction.actual == page_state.run.prompt[3]
     assert len(prediction.sampled) == 300
-    words = around.prediction(page_state, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
-    assert "(position 2), 1 of 300 tokens can be sampled. Entropy 0 bits;" in words
-    words = around.prediction(builder.select_last_token(page_state), GenerationSettings(top_k=7), trace)[
-        NEXT_TOKEN_WORDS
-    ]
-    assert "7 of 300 tokens" in words
-    assert "goes on" not in words
+    summary = around.prediction(page_state, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
+    assert [summary[name] for name in ("position", "kept", "size", "entropy")] == [2, 1, 300, 0]
+    last = builder.select_last_token(page_state)
+    summary = around.prediction(last, GenerationSettings(top_k=7), trace)[NEXT_TOKEN_WORDS]
+    assert (summary["kept"], summary["actual"]) == (7, None)
     *prompt, rest = page_state.run.prompt  # as if the model had written the last token
     run, story = (
         replace(page_state.run, prompt=tuple(prompt), generated=(rest,)),

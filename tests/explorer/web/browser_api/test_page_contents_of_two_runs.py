@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import kl_divergence
-from explorer.explain.notation import format_contribution, format_number, format_signed, quote_token
+from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -15,7 +15,6 @@ from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.widgets.next_token.table_columns import format_logit
 from model.generation.sampling import draw_token, sampling_stages, uniform_draw
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
@@ -73,23 +72,20 @@ def test_both_distributions_share_random_number(endpoints, state, contents, trac
     partner = partners[4]
     p, q = (np.exp(t["logits"][i].astype(float)) for t, i in zip(traces, (4, partner), strict=True))
     p, q = p / p.sum(), q / q.sum()
-    names = [column["name"] for column in table["columns"]]
-    assert names[:5] == ["logit", "other_logit", "model", "other", "other_difference"]
+    assert table["run"] == "a"
     for row in table["rows"]:
-        assert row["cells"][1] == format_logit(traces[1]["logits"][partner, row["id"]])
-        assert row["cells"][3] == format_number(q[row["id"]])
-        difference = float(row["cells"][4].replace("−", "-").removeprefix("≈"))
-        assert difference == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
+        token_id = row["token_id"]
+        assert row["plain"] == pytest.approx(p[token_id], rel=1e-5)
+        logit = traces[1]["logits"][partner, token_id]
+        assert row["other"] == pytest.approx({"logit": logit, "plain": q[token_id]}, rel=1e-5)
     settings = GenerationSettings.parse(state)
     stages = sampling_stages(
         traces[1]["logits"][partner], settings.temperature, settings.top_k, previous=traces[1].token_ids[: partner + 1]
     )
     u = uniform_draw(settings.seed, 5)  # of A's next position, whatever B's is
     assert table["u"] == u and partner != 4
-    drawn_token = traces[1].vocabulary[draw_token(stages.probabilities, u)]
-    assert f"the same random number falls on {quote_token(drawn_token)}" in table["words"]
-    assert f"KL(A‖B) = {format_number(kl_divergence(p, q))} bits" in table["words"]
-    assert f"KL(B‖A) = {format_number(kl_divergence(q, p))} bits" in table["words"]
+    assert table["other"]["token"] == traces[1].vocabulary[draw_token(stages.probabilities, u)]
+    assert table["other"]["divergences"] == pytest.approx([kl_divergence(p, q), kl_divergence(q, p)], rel=1e-5)
 
 
 def next_token_distributions(endpoints, state, traces) -> list[list[np.ndarray]]:
@@ -112,12 +108,11 @@ def test_table_of_b_shows_its_own_run(endpoints, state, traces):
         next_token_distributions(endpoints, state, traces),
     )
     table = contents["next-token"]
-    names = [column["name"] for column in table["columns"]]
-    assert table["run"] == "b" and contents["next-token-words"].startswith("B: After ")
-    assert [row["id"] for row in table["rows"][:5]] == np.argsort(-own, kind="stable")[:5].tolist()
+    assert table["run"] == contents["next-token-words"]["run"] == "b"
+    assert [row["token_id"] for row in table["rows"][:5]] == np.argsort(-own, kind="stable")[:5].tolist()
     for row in table["rows"]:
-        assert row["cells"][names.index("model")] == format_number(own[row["id"]])
-        assert row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-6)
+        assert row["plain"] == pytest.approx(own[row["token_id"]], rel=1e-5)
+        assert row["probability"] == pytest.approx(sampled[row["token_id"]], abs=1e-6)
     assert contents["brief"] == endpoints.answer("show", state)["contents"]["brief"]  # Step continues A
 
 
@@ -126,21 +121,22 @@ def test_difference_table_is_sorted_by_size(endpoints, state, traces):
         endpoints.answer("show", state | {"shown": "difference"})["contents"],
         next_token_distributions(endpoints, state, traces),
     )
-    own, sampled = (a - b for a, b in zip(*both, strict=True))
+    sampled = both[0][1] - both[1][1]
     partner = endpoints.runs.comparison(PageState.parse(state)).alignment.partners[4]
-    logits = traces[0]["logits"][4].astype(float) - traces[1]["logits"][partner]
+    logits = traces[0]["logits"][4], traces[1]["logits"][partner]
     table = contents["next-token"]
-    assert [column["name"] for column in table["columns"]] == ["logit", "model", "probability"]
     assert table["run"] == "difference" and table["drawn"] is None
     for rank, row in enumerate(table["rows"], 1):
-        logit, *shares = row["cells"]
-        assert logit == format_contribution(logits[row["id"]])
-        assert shares == [format_signed(own[row["id"]]), format_signed(sampled[row["id"]])]
-        assert row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-7) and row["rank"] == rank
-    sizes = [abs(row["probability"]) for row in table["rows"]]
+        i = row["token_id"]
+        for name, run_logits, (own, after) in zip("ab", logits, both, strict=True):
+            expected = {"logit": run_logits[i], "model": own[i], "probability": after[i]}
+            assert row[name] == pytest.approx(expected, rel=1e-5, abs=1e-7)
+        assert row["rank"] == rank
+    sizes = [abs(sampled[row["token_id"]]) for row in table["rows"]]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] == pytest.approx(np.abs(sampled).max())
-    largest = sampled[table["rows"][0]["id"]]
-    assert f"{format_contribution(100 * largest)} percentage points" in contents["next-token-words"]
+    words, first = contents["next-token-words"], table["rows"][0]
+    assert words["token"] == first["token"] and not words["is_own"]
+    assert [words["a"], words["b"]] == [first["a"]["probability"], first["b"]["probability"]]
 
 
 def test_headings_name_what_is_subtracted(endpoints, state):

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { _, splitMessage, lookUpMessage, MESSAGES, N_, ngettext } from "../../../../explorer/web/static/translations.js";
+import { _, splitMessage, lookUpMessage, MESSAGES, N_, ngettext } from "../../../../explorer/web/static/text.js";
 
 /** Sets a language with three forms of a noun, like Polish. */
 function inPolish(act) {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { formatLogit, formatNumber, sampledDistribution } from "../../../../explorer/web/widgets/next_token/next_token.js";
+import { formatLogit, formatNumber } from "../../../../explorer/web/static/text.js";
+import { sampledDistribution } from "../../../../explorer/web/widgets/next_token/next_token.js";
 
 const SCORES = [3, 2.5, 2.5, 1, -4];
 const near = (a, b) => assert.ok(a.length === b.length && a.every((x, i) => Math.abs(x - b[i]) < 1e-12), `${a} is not ${b}`);

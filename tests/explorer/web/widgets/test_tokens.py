@@ -1,7 +1,9 @@
 """The token strip, the tree of continuations, and the feedback on the user's guess."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +17,9 @@ from explorer.web.widgets.tokens import (
     GenerationPlayer,
     NextTokenGuessForm,
     TokenStrip,
-    describe_generated_token,
-    describe_guess,
-    guess_choices,
 )
 from explorer.web.widgets.view_tools import PromptAdviceLine
+from tests.explorer.web.script_calls import call_script
 from tests.sample_models import capture_style
 from tests.subtest_loops import each_style, subtest_each
 
@@ -117,62 +117,64 @@ def make_prediction(style: str) -> NextTokenDistribution:
     return next_token_distribution(capture_style(style), 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
 
 
-def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
-    prediction = next_token_distribution(trace, 5, settings.temperature, settings.top_k, seed=0)
-    return json.loads(json.dumps(NextTokenGuessForm.pack(prediction, trace.vocabulary, trace.tokens[5], **options)))
+def pack_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], *args: Any, **options: Any) -> dict:
+    """Return the widget's value after the token " the", as JSON."""
+    value = NextTokenGuessForm.pack(prediction, vocabulary, " the", *args, **options)
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+    return value
+
+
+def describe_values(*values: dict) -> list[str]:
+    """Return the sentences that the browser makes of each value."""
+    calls = ((value, value["guess"] is not None) for value in values)
+    return call_script("static/text.js", "describeGuess", *calls)
+
+
+def test_guess_choices_are_whole_words_in_alphabetical_order():
+    """The likeliest and two others; parts of words serve where others lack."""
+    choices = call_script(
+        "static/text.js",
+        "guessChoices",
+        (["ing", " He", " sh", "er", " stone", " rock", " ground", ".", ",", "!"],),
+        ([" zebra", " yak", " Xerus", " wolf", " vole"],),
+        (["ing", " a", "ed", "."],),
+        (["."] * 10,),
+    )
+    assert choices == [["ground", "He", "rock"], ["vole", "Xerus", "zebra"], ["a", "ed", "ing"], []]
 
 
 @each_style
-def test_guess_choices_include_best_word_in_alphabetical_order(style):
+def test_likeliest_tokens_are_candidates(trace, style):
     prediction = make_prediction(style)
-    letters = "zyxwvutsrqponmlkjihgfedcba"
-    vocabulary = [f" {letters[i // 26 % 26]}{letters[i % 26]}" for i in range(len(prediction.plain))]
-    words = [vocabulary[i].strip() for i in np.argsort(-prediction.plain, kind="stable")[:12]]
-    choices = guess_choices(prediction, vocabulary)
-    assert words[0] in choices and set(choices) <= set(words)
-    assert len(choices) == 3 and choices == sorted(choices)
-
-
-@each_style
-def test_guess_choices_are_whole_words(style):
-    prediction = make_prediction(style)
-    vocabulary = ["."] * len(prediction.plain)
-    for token_id, text in zip(
-        prediction.top(7), ["ing", " He", " sh", "er", " stone", " rock", " ground"], strict=True
-    ):
-        vocabulary[token_id] = text
-    assert guess_choices(prediction, vocabulary) == ["ground", "He", "rock"]
-
-
-@each_style
-def test_too_few_words_give_no_choices(style):
-    prediction = make_prediction(style)
-    assert guess_choices(prediction, ["."] * len(prediction.plain)) == []
+    best = np.argsort(-prediction.plain, kind="stable")[:10]
+    assert pack_guess(prediction, trace.vocabulary)["candidates"] == [trace.vocabulary[i] for i in best]
 
 
 @each_style
 @subtest_each("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])
-def test_sentence_names_most_probable_token(trace, changed):
+def test_most_probable_token_has_its_probability(trace, changed):
     settings = replace(SETTINGS, **changed)
     logits = trace.logits.row(5).astype(np.float64)
     top_logits = np.sort(logits)[::-1][: settings.top_k]
     share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
-    token = quote_word(trace.vocabulary[int(logits.argmax())])
-    assert (
-        f"likeliest next token is {token}: {format_percent(float(share))} with these settings."
-        in pack_guess(trace, settings)["says"]
-    )
+    prediction = next_token_distribution(trace, 5, settings.temperature, settings.top_k, seed=0)
+    likeliest = pack_guess(prediction, trace.vocabulary)["likeliest"]
+    assert likeliest == {"token": trace.vocabulary[logits.argmax()], "sampled": pytest.approx(share, rel=1e-5)}
 
 
 @each_style
 def test_generated_token_is_described_by_unfiltered_probability(trace, style):
     prediction = make_prediction(style)
     token_id = int(trace.logits.row(5).argsort()[-3])
-    text = describe_generated_token(" the", replace(prediction, actual=token_id), trace.vocabulary)
+    written = (" fox", replace(prediction, actual=token_id))
+    values = [
+        pack_guess(prediction, trace.vocabulary, written=written, is_changed=is_changed) for is_changed in (False, True)
+    ]
     token, chance = quote_word(trace.vocabulary[token_id]), format_percent(float(prediction.plain[token_id]))
-    assert text == f"The model’s own chance for {token} after “the” was {chance}: number 3 on its list."
-    changed = describe_generated_token(" the", replace(prediction, actual=token_id), trace.vocabulary, is_changed=True)
-    assert changed == f"The changed model’s own chance for {token} after “the” is {chance}: number 3 on its list."
+    assert describe_values(*values) == [
+        f"The model’s own chance for {token} after “fox” was {chance}: number 3 on its list.",
+        f"The changed model’s own chance for {token} after “fox” is {chance}: number 3 on its list.",
+    ]
 
 
 @each_style
@@ -182,48 +184,42 @@ def test_guessed_token_has_probability_and_rank(trace, style):
         (i for i in range(len(trace.vocabulary)) if trace.vocabulary[i].strip().isalpha()),
         key=lambda i: prediction.sampled[i],
     )
-    typed = trace.vocabulary[likeliest].strip().swapcase()
-    words, share = describe_guess(prediction, trace.vocabulary, f"{typed} "), float(prediction.sampled[likeliest])
-    rank, first = prediction.rank(likeliest), int(prediction.sampled.argmax())
-    assert quote_word(trace.vocabulary[likeliest]) in words and format_percent(share) in words
-    if rank > 1:
-        chance = format_percent(float(prediction.sampled[first]))
-        better = f"{quote_word(trace.vocabulary[first])} ({chance})"
-        assert words.startswith(f"The likeliest now is {better}.") and f"number {rank} on its list" in words
+    guess = pack_guess(prediction, trace.vocabulary, f"{trace.vocabulary[likeliest].strip().swapcase()} ")["guess"]
+    assert (guess["token"], guess["is_exact"]) == (trace.vocabulary[likeliest], True)
+    assert (guess["sampled"], guess["rank"]) == (prediction.sampled[likeliest], prediction.rank(likeliest))
 
 
 @each_style
-def test_guess_of_most_probable_word_is_right(trace):
-    prediction = next_token_distribution(trace, 5, 0.5, 40, seed=0)
-    first = int(prediction.sampled.argmax())
-    vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
-    share = format_percent(float(prediction.sampled[first]))
-    words = describe_guess(prediction, vocabulary, f"W{first}")
-    assert words == f"Right: “w{first}” is the likeliest now, with {share}."
+def test_guess_cut_by_settings_has_rank_before_them(trace):
+    prediction = next_token_distribution(trace, 5, 0.5, 1, seed=0)
+    guess = pack_guess(prediction, trace.vocabulary, "the")["guess"]
+    token_id = trace.vocabulary.index(guess["token"])
+    assert guess["token"].strip() == "the" and guess["sampled"] == 0 and guess["rank"] == prediction.rank(token_id)
 
 
 @each_style
-def test_guess_cut_by_settings_has_rank_only(trace):
-    words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
-    verdict = words.partition(". ")[2]
-    assert "the settings leave it out" in verdict and "number" in verdict and "%" not in verdict
-
-
-@each_style
-def test_longer_word_is_explained_by_its_first_token(trace, style):
-    prediction = make_prediction(style)
-    words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
-    first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
-    likelier, told = (
-        f"The likeliest now is {first} (",
-        "“TheZorblat” is more than one token. It could begin with",
-    )
-    assert f"{told} “the”" in words and "no single" not in words
-    assert words.startswith(told if first == "“the”" else likelier)
-
-
-@each_style
-@subtest_each("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])
+@subtest_each("guess", ["<b>{0}</b>", "🦊🦊", "\u0000", "TheZorblat"])
 def test_any_text_is_a_guess(trace, style, guess):
-    prediction = make_prediction(style)
-    assert isinstance(describe_guess(prediction, trace.vocabulary, guess), str)
+    value = pack_guess(make_prediction(style), trace.vocabulary, guess)["guess"]
+    assert value["text"] == guess.strip()
+    assert guess != "TheZorblat" or value["token"].strip() == "the"  # the first token of a longer word
+
+
+def test_guess_is_described_beside_the_likeliest_token():
+    """A guess is right, elsewhere on the list, cut, longer than a token, or nothing that a token begins."""
+    likelier = "The likeliest now is “owl” (31%)."
+    exact, longer = ({"text": "MOON", "token": " moon", "is_exact": is_exact} for is_exact in (True, False))
+    cut = exact | {"sampled": 0, "rank": 7}
+    beginning = "“MOON” is more than one token. It could begin with “moon”"
+    texts = {
+        "Right: “moon” is the likeliest now, with 31%.": exact | {"sampled": 0.314, "rank": 1},
+        f"{likelier} Your “moon” is number 1,234 on its list (5.0%).": exact | {"sampled": 0.05, "rank": 1234},
+        f"{likelier} Your “moon” is number 7 on its list: the settings leave it out.": cut,
+        f"{beginning}: number 1 on its list (31%).": longer | {"sampled": 0.314, "rank": 1},
+        f"{likelier} {beginning}: number 3 on its list (5.0%).": longer | {"sampled": 0.05, "rank": 3},
+        f"{likelier} {beginning}, which the settings leave out.": longer | {"sampled": 0, "rank": 3},
+        f"{likelier} The model has no token that your guess “🦊” could begin with.": {"text": "🦊", "token": None},
+        "After “the” the likeliest next token is “owl”: 31% with these settings.": None,
+    }
+    value = {"after": " the", "likeliest": {"token": " owl", "sampled": 0.314}, "written": None}
+    assert describe_values(*(value | {"guess": guess} for guess in texts.values())) == list(texts)
