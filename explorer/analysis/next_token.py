@@ -12,6 +12,7 @@ from explorer.explain.arithmetic import mean
 from explorer.explain.derivation import Derivation, Input, get_element, read_input
 from explorer.explain.notation import format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
+from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, current_locale, translate
@@ -158,6 +159,23 @@ def next_token_distribution(
         actual=trace.token_ids[following] if following < len(trace) else None,
         stages=stages,
         u=None if seed is None else uniform_draw(seed, start + following),
+    )
+
+
+def predict_next_token(
+    trace: Trace, position: int, settings: GenerationSettings, start: int = 0
+) -> NextTokenDistribution:
+    """Return `next_token_distribution` with a page's settings."""
+    return next_token_distribution(
+        trace,
+        position,
+        settings.temperature,
+        settings.top_k,
+        top_p=settings.top_p,
+        min_p=settings.min_p,
+        repetition_penalty=settings.repetition_penalty,
+        seed=settings.seed,
+        start=start,
     )
 
 

@@ -226,7 +226,7 @@ def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
             text = path.read_text(encoding="utf-8")
             if not NAME.fullmatch(path.stem):
                 raise ValueError("a lesson’s file is named with small letters, digits and hyphens")
-        return parse_lesson(path.stem, text, figure_ids)
+            return parse_lesson(path.stem, text, figure_ids)
     except LessonError as error:
         raise LessonError(error.line, error.sentence, path.name) from None
 
@@ -234,9 +234,8 @@ def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
 def parse_lesson(name: str, text: str, figure_ids: Collection[str] = ()) -> Lesson:
     """Parse a lesson from its text."""
     lines = text.replace("\r\n", "\n").split("\n")
-    with raise_value_errors_as_lesson_errors(1):
-        if lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
-            raise ValueError("a lesson begins with its front matter between two lines of “---”")
+    if lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
+        raise LessonError(1, "a lesson begins with its front matter between two lines of “---”")
     end = [line.strip() for line in lines].index("---", 1)
     front = validate_mapping_fields(
         parse_yaml_mapping("\n".join(lines[1:end]), 2),
@@ -244,13 +243,11 @@ def parse_lesson(name: str, text: str, figure_ids: Collection[str] = ()) -> Less
         ("title", "for", "minutes", "model", "against"),
     )
     needs = front.get("needs", ListWithLines())
-    with raise_value_errors_as_lesson_errors(front.line):
-        if not all(isinstance(need, str) for need in needs):
-            raise ValueError("“needs” is a list of names of lessons")
+    if not all(isinstance(need, str) for need in needs):
+        raise LessonError(front.line, "“needs” is a list of names of lessons")
     sections = _split_sections(lines, end + 1)
-    with raise_value_errors_as_lesson_errors(end + 1):
-        if not 1 <= len(sections) <= MAX_STEPS:
-            raise ValueError(f"a lesson has 1 to {MAX_STEPS} steps, each under a line that begins with “## ”")
+    if not 1 <= len(sections) <= MAX_STEPS:
+        raise LessonError(end + 1, f"a lesson has 1 to {MAX_STEPS} steps, each under a line that begins with “## ”")
     steps = tuple(_parse_step(section, figure_ids) for section in sections)
     values = front["title"], front["for"], front["minutes"], front["model"], tuple(needs), front["against"]
     return Lesson(name, *values, steps)
@@ -275,63 +272,60 @@ def _split_sections(lines: list[str], start: int) -> list[_Section]:
                 section.value_lines.setdefault(value, number)
             continue
         until = next((j for j in range(i, len(lines)) if lines[j].startswith("```")), None)
-        with raise_value_errors_as_lesson_errors(number):
-            if until is None:
-                raise ValueError("this block has no end: a line of ``` is missing")
-            if kind in section.blocks:
-                raise ValueError(f"a step has one “{kind}” block, and this is another")
-            if kind in BLOCKS:
-                section.blocks[kind] = parse_yaml_mapping("\n".join(lines[i:until]), number + 1)
-            elif kind:
-                raise ValueError(f"a block is one of {', '.join(BLOCKS)}, got {kind!r:.40}")
-            else:
-                text += lines[i - 1 : until + 1]
+        if until is None:
+            raise LessonError(number, "this block has no end: a line of ``` is missing")
+        if kind in section.blocks:
+            raise LessonError(number, f"a step has one “{kind}” block, and this is another")
+        if kind in BLOCKS:
+            section.blocks[kind] = parse_yaml_mapping("\n".join(lines[i:until]), number + 1)
+        elif kind:
+            raise LessonError(number, f"a block is one of {', '.join(BLOCKS)}, got {kind!r:.40}")
+        else:
+            text += lines[i - 1 : until + 1]
         i = until + 1
     return sections
 
 
 def _parse_step(section: _Section, figure_ids: Collection[str]) -> LessonStep:
-    with raise_value_errors_as_lesson_errors(section.line):
-        if STATE not in section.blocks:
-            raise ValueError(f"the step “{section.title}” has no “state” block")
+    if STATE not in section.blocks:
+        raise LessonError(section.line, f"the step “{section.title}” has no “state” block")
     state_block, ask, check = (section.blocks.get(name) for name in BLOCKS)
     state = _validate_state(state_block)
     target = state.pop(TARGET, "")
-    with raise_value_errors_as_lesson_errors(state_block.lines.get(TARGET, state_block.line)):
-        _check_figure(target, figure_ids)
+    _check_figure(target, figure_ids, state_block.lines.get(TARGET, state_block.line))
     step_fields = {"title": section.title, "state": state, "target": target, "line": section.line}
     before, after = (parse_markdown("\n".join(text).strip()) for text in (section.before, section.after))
     values = {}
     if check and "values" in check:
-        with raise_value_errors_as_lesson_errors(check.lines["values"]):
-            if not isinstance(check["values"], MappingWithLines):
-                raise ValueError("“values” is a mapping of names and quantities")
+        if not isinstance(check["values"], MappingWithLines):
+            raise LessonError(check.lines["values"], "“values” is a mapping of names and quantities")
         values = parse_quantities(check["values"])
     unknown = next(
         iter([*placeholder_names(before), *(name for name in placeholder_names(after) if name not in values)]), ""
     )
-    with raise_value_errors_as_lesson_errors(section.value_lines.get(unknown, section.line)):
-        if unknown:
-            defined = ", ".join(values) or "none"
-            raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it: {defined}")
+    if unknown:
+        defined = ", ".join(values) or "none"
+        raise LessonError(
+            section.value_lines.get(unknown, section.line),
+            f"“{{{unknown}}}” is told, and is none of the “values” of a check before it: {defined}",
+        )
     step_fields |= {"before": before, "after": after, "values": values}
     if ask is None:
         return LessonStep(**step_fields, task=parse_lesson_task(check) if check and set(check) != {"values"} else None)
     kind, step_question = parse_lesson_question(ask, check)
     hidden_figures = ask.get("hides", ListWithLines())
     for name in hidden_figures:
-        with raise_value_errors_as_lesson_errors(ask.lines["hides"]):
-            _check_figure(name, figure_ids)
+        _check_figure(name, figure_ids, ask.lines["hides"])
     return LessonStep(
         **step_fields, question=step_question, question_text=ask[kind], hidden_figures=tuple(hidden_figures)
     )
 
 
-def _check_figure(figure_id: object, figure_ids: Collection[str]):
+def _check_figure(figure_id: object, figure_ids: Collection[str], line: int):
     if not isinstance(figure_id, str):
-        raise ValueError(f"a figure has a name, got {figure_id!r:.60}")
+        raise LessonError(line, f"a figure has a name, got {figure_id!r:.60}")
     if figure_id and figure_ids and figure_id not in figure_ids:
-        raise ValueError(f"there is no figure “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
+        raise LessonError(line, f"there is no figure “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
 
 
 def _validate_state(state_block: MappingWithLines) -> dict[str, object]:
@@ -346,11 +340,10 @@ def _validate_state(state_block: MappingWithLines) -> dict[str, object]:
                 raise ValueError(f"“{name}” is one of {', '.join(map(str, choices[name]))}, got {value!r:.60}")
             if name.endswith("edits"):
                 parse_interventions(str(value))
-    with raise_value_errors_as_lesson_errors(state_block.line):
-        if not isinstance(state_block.get("text"), str) or not state_block["text"]:
-            raise ValueError("“text” is missing: the text that the model reads")
-        if "view" not in state_block:
-            raise ValueError("“view” is missing: the tab that is open")
+    if not isinstance(state_block.get("text"), str) or not state_block["text"]:
+        raise LessonError(state_block.line, "“text” is missing: the text that the model reads")
+    if "view" not in state_block:
+        raise LessonError(state_block.line, "“view” is missing: the tab that is open")
     return dict(state_block)
 
 

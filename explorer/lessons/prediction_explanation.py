@@ -125,8 +125,7 @@ def explain_prediction(
                 change=format_contribution(change),
             )
             text = f"{text} {clause}"
-        location = _component_location(component, "attention", position) | {"key": reason.key, "pattern": "weight"}
-        yield ExplanationSentence(text, location, "attention-pattern", _head_ablation(component))
+        yield _show_attention(text, reason, position, _head_ablation(component))
     if explanation.logit_difference >= 0:
         text = _("Why {token}, with probability {probability}? Its logit is {lead} above that of {rival}.", **values)
     else:
@@ -187,23 +186,18 @@ def explain_prediction_in_story(
 def _describe_ablation(component: ModelComponent, before: float, after: float) -> str:
     """Return a sentence on the chance without a component, which need not be lower."""
     shares, is_head = {"before": format_percent(before), "after": format_percent(after)}, component.head is not None
-    if shares["after"] == shares["before"]:
-        template = (
-            N_("Without this head the chance stays at {before}.")
-            if is_head
-            else N_("Without it the chance stays at {before}.")
-        )
-    elif after < before:
-        template = (
-            N_("Without this head: {after} instead of {before}.")
-            if is_head
-            else N_("Without it: {after} instead of {before}.")
-        )
-    elif is_head:
-        template = N_("What else the head does costs more: without the head {after} instead of {before}.")
-    else:
-        template = N_("Without it the chance grows: {after} instead of {before}. It does other things, too.")
-    return translate(template, **shares)
+    change = 0 if shares["after"] == shares["before"] else 1 if after > before else -1
+    return translate(ABLATION_TEXTS[is_head, change], **shares)
+
+
+ABLATION_TEXTS = {  # by whether a head is ablated, and the sign of the change of the chance
+    (True, 0): N_("Without this head the chance stays at {before}."),
+    (False, 0): N_("Without it the chance stays at {before}."),
+    (True, -1): N_("Without this head: {after} instead of {before}."),
+    (False, -1): N_("Without it: {after} instead of {before}."),
+    (True, 1): N_("What else the head does costs more: without the head {after} instead of {before}."),
+    (False, 1): N_("Without it the chance grows: {after} instead of {before}. It does other things, too."),
+}
 
 
 def _reason_clauses(
@@ -230,11 +224,7 @@ def _reason_clauses(
             place=reason.key,
             weight=format_number(reason.weight),
         )
-        selection_change = _component_location(component, "attention", position) | {
-            "key": reason.key,
-            "pattern": "weight",
-        }
-        yield ExplanationSentence(text, selection_change, "attention-pattern")
+        yield _show_attention(text, reason, position)
     after = format_percent(2 ** (explanation.log2_p - reason.cost))
     if reason.cost >= DECISIVE_BITS:
         text = _("Switched off alone, it takes that probability down to {after}.", after=after)
@@ -242,12 +232,7 @@ def _reason_clauses(
         text = _("Switched off alone, it lets that probability rise to {after}.", after=after)
     else:
         text = _("Switched off alone, it leaves that probability at {after}.", after=after)
-    yield ExplanationSentence(
-        text,
-        _component_location(component, "experiments", position),
-        _ablation_figure(component),
-        "" if is_named else _head_ablation(component),
-    )
+    yield _show_ablation(text, component, position, "" if is_named else _head_ablation(component))
 
 
 def _head_ablation(component: ModelComponent) -> str:
@@ -282,27 +267,24 @@ def _partner_clause(
         other=format_number(partner.cost),
         both=format_number(both),
     )
-    return ExplanationSentence(
-        text, _component_location(partner.component, "experiments", position), _ablation_figure(partner.component)
-    )
+    return _show_ablation(text, partner.component, position)
 
 
 def _costliest_clauses(position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
     component, bits = explanation.costliest
-    selection_change, figure_id = _component_location(component, "experiments", position), _ablation_figure(component)
     if bits < DECISIVE_BITS:
         text = _(
             "No part decides it alone: switched off one by one, none costs more than {bits} bits.",
             bits=format_number(bits),
         )
-        yield ExplanationSentence(text, selection_change, figure_id)
+        yield _show_ablation(text, component, position)
     elif component not in [reason.component for reason in explanation.reasons]:
         text = _(
             "What is missed most is {part}: without it {bits} bits are lost.",
             part=component_name(component),
             bits=format_number(bits),
         )
-        yield ExplanationSentence(text, selection_change, figure_id)
+        yield _show_ablation(text, component, position)
 
 
 def ablation_state_change(trace: Trace, position: int, components: Sequence[ModelComponent]) -> dict[str, Any]:
@@ -327,8 +309,16 @@ def _component_location(component: ModelComponent, view: str, position: int) -> 
     )
 
 
-def _ablation_figure(component: ModelComponent) -> str:
-    return "experiments-sublayers" if component.head is None else "experiments-heads"
+def _show_attention(text: str, reason: PredictionReason, position: int, ablation: str = "") -> ExplanationSentence:
+    """Return a sentence with the figure of a head's attention."""
+    location = _component_location(reason.component, "attention", position) | {"key": reason.key, "pattern": "weight"}
+    return ExplanationSentence(text, location, "attention-pattern", ablation)
+
+
+def _show_ablation(text: str, component: ModelComponent, position: int, ablation: str = "") -> ExplanationSentence:
+    """Return a sentence with the figure of a component's ablation."""
+    figure_id = "experiments-sublayers" if component.head is None else "experiments-heads"
+    return ExplanationSentence(text, _component_location(component, "experiments", position), figure_id, ablation)
 
 
 def explain_redundancy(

@@ -2,9 +2,10 @@
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,13 +16,13 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
-from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
+from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, predict_next_token
 from explorer.explain.notation import format_number
 from explorer.lessons.yaml_blocks import (
+    LessonError,
     ListWithLines,
     MappingWithLines,
     is_value_of_kind,
-    raise_value_errors_as_lesson_errors,
     validate_mapping_fields,
 )
 from explorer.state.generation_settings import GenerationSettings
@@ -89,6 +90,12 @@ class QuantityContext:
     def settings(self) -> GenerationSettings:
         return GenerationSettings.parse(self.state)
 
+    @cached_property
+    def prediction(self) -> NextTokenDistribution:
+        """The prediction after the selected token, with the state's sampling settings."""
+        start = self.run.first_visible(len(self.trace))
+        return predict_next_token(self.trace, self.selection.query, self.settings, start)
+
     @property
     def run(self) -> RunRequest:
         return self.page_state.run
@@ -137,21 +144,10 @@ def find_token_id(context: QuantityContext, token: str = "", rank: int = 0) -> i
         ValueError: the model has no such token.
     """
     if rank:
-        return int(predict_next_token(context).top(rank)[-1])
+        return int(context.prediction.top(rank)[-1])
     if token not in context.trace.vocabulary:
         raise ValueError(f"the model has no token {token!r:.60}")
     return list(context.trace.vocabulary).index(token)
-
-
-def predict_next_token(context: QuantityContext) -> NextTokenDistribution:
-    """Predict the next token after the selected one, with the state's sampling settings."""
-    settings, run = context.settings, context.run
-    start = run.first_visible(len(context.trace))
-    limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
-    draw_options = {"seed": settings.seed, "start": start}
-    return next_token_distribution(
-        context.trace, context.selection.query, settings.temperature, settings.top_k, **limits, **draw_options
-    )
 
 
 def _number(context: QuantityContext, value: float) -> float:
@@ -159,11 +155,11 @@ def _number(context: QuantityContext, value: float) -> float:
 
 
 def _probability(context: QuantityContext, token: str = "", rank: int = 0) -> float:
-    return predict_next_token(context).plain[find_token_id(context, token, rank)]
+    return context.prediction.plain[find_token_id(context, token, rank)]
 
 
 def _chance(context: QuantityContext, token: str = "", rank: int = 0) -> float:
-    return predict_next_token(context).sampled[find_token_id(context, token, rank)]
+    return context.prediction.sampled[find_token_id(context, token, rank)]
 
 
 def _logit(context: QuantityContext, token: str = "", rank: int = 0) -> float:
@@ -175,23 +171,13 @@ def _surprisal(context: QuantityContext, token: str = "", rank: int = 0) -> floa
 
 
 def _rank(context: QuantityContext, token: str) -> float:
-    return predict_next_token(context).rank(find_token_id(context, token))
+    return context.prediction.rank(find_token_id(context, token))
 
 
-def _entropy(context: QuantityContext) -> float:
-    return predict_next_token(context).plain_entropy
-
-
-def _candidates(context: QuantityContext) -> float:
-    return float((predict_next_token(context).sampled > 0).sum())
-
-
-def _cell_measure(name: str) -> Callable[[QuantityContext], float]:
-    def cell(context: QuantityContext) -> float:
-        selection = context.selection
-        return context.trace[f"blocks.{selection.layer}.attn.{name}"][selection.head, selection.query, selection.key]
-
-    return cell
+def _cell(context: QuantityContext, name: str) -> float:
+    """Return the selected head's score or weight of the selected query and key."""
+    selection = context.selection
+    return context.trace[f"blocks.{selection.layer}.attn.{name}"][selection.head, selection.query, selection.key]
 
 
 def _head_score(context: QuantityContext, score: str) -> float:
@@ -222,22 +208,6 @@ def _vector(context: QuantityContext) -> np.ndarray:
     return value[selection.query].astype(np.float64)
 
 
-def _norm(context: QuantityContext) -> float:
-    return float(np.linalg.norm(_vector(context)))
-
-
-def _rms(context: QuantityContext) -> float:
-    return float(np.sqrt(np.mean(_vector(context) ** 2)))
-
-
-def _element(context: QuantityContext) -> float:
-    return float(_vector(context)[context.selection.dim])
-
-
-def _positive(context: QuantityContext) -> float:
-    return float((_vector(context) > 0).mean())
-
-
 def _cosine(context: QuantityContext, a: str, b: str) -> float:
     table = context.trace.weights["token_embedding.weight"]
     x, y = (table[find_token_id(context, token)].astype(np.float64) for token in (a, b))
@@ -257,19 +227,6 @@ def _attribution(context: QuantityContext, token: str, rank: int) -> LogitAttrib
     return direct_logit_attribution(context.trace, context.selection.query, find_token_id(context, token, rank))
 
 
-def _tokens(context: QuantityContext) -> float:
-    return len(context.trace)
-
-
-def _loss(context: QuantityContext) -> float:
-    return mean_text_loss(context.trace)
-
-
-def _mean_surprisal(context: QuantityContext) -> float:
-    """Return the mean surprisal of the text's tokens, the loss in bits."""
-    return mean_text_loss(context.trace) / math.log(2)
-
-
 def _position_share(context: QuantityContext) -> float:
     parts = embedding_parts(context.trace, context.selection.query)
     if parts.position is None:
@@ -287,10 +244,6 @@ def _size(context: QuantityContext, name: str) -> float:
     return float(getattr(context.trace.config, name))
 
 
-def _ln_vocabulary(context: QuantityContext) -> float:
-    return math.log(context.trace.config.vocab_size)
-
-
 MEASURES: dict[str, Callable[..., float]] = {
     "number": _number,
     "probability": _probability,
@@ -298,27 +251,27 @@ MEASURES: dict[str, Callable[..., float]] = {
     "logit": _logit,
     "surprisal": _surprisal,
     "rank": _rank,
-    "entropy": _entropy,
-    "candidates": _candidates,
-    "score": _cell_measure("scores"),
-    "weight": _cell_measure("pattern"),
+    "entropy": lambda look: look.prediction.plain_entropy,
+    "candidates": lambda look: (look.prediction.sampled > 0).sum(),
+    "score": lambda look: _cell(look, "scores"),
+    "weight": lambda look: _cell(look, "pattern"),
     "head_score": _head_score,
     "most_head_score": _max_head_score,
     "heads_above": _heads_above,
-    "norm": _norm,
-    "rms": _rms,
-    "element": _element,
-    "positive": _positive,
+    "norm": lambda look: np.linalg.norm(_vector(look)),
+    "rms": lambda look: np.sqrt(np.mean(_vector(look) ** 2)),
+    "element": lambda look: _vector(look)[look.selection.dim],
+    "positive": lambda look: (_vector(look) > 0).mean(),
     "cosine": _cosine,
     "head_adds": _head_adds,
     "feed_forward_adds": _feed_forward_adds,
-    "tokens": _tokens,
-    "loss": _loss,
-    "mean_surprisal": _mean_surprisal,
+    "tokens": lambda look: len(look.trace),
+    "loss": lambda look: mean_text_loss(look.trace),
+    "mean_surprisal": lambda look: mean_text_loss(look.trace) / math.log(2),
     "position_share": _position_share,
     "parameters": _parameters,
     "size": _size,
-    "ln_vocabulary": _ln_vocabulary,
+    "ln_vocabulary": lambda look: math.log(look.trace.config.vocab_size),
 }
 COUNTS = ("rank", "candidates", "heads_above", "tokens", "parameters")  # measures that are whole numbers
 SHARES = ("probability", "chance", "head_score", "most_head_score", "weight", "position_share", "cosine")  # at most 1
@@ -365,13 +318,12 @@ def parse_quantity(spec: Any, line: int) -> LessonQuantity:
     Raises:
         LessonError: there is no such quantity, or it has no such argument.
     """
-    with raise_value_errors_as_lesson_errors(line):
-        if is_value_of_kind(spec, float):
-            return LessonQuantity("number", {"value": float(spec)})
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
-        if spec.get("of") not in list(QUANTITIES):
-            raise ValueError(f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
+    if is_value_of_kind(spec, float):
+        return LessonQuantity("number", {"value": float(spec)})
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(line, f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
+    if spec.get("of") not in list(QUANTITIES):
+        raise LessonError(line, f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
     name, lines = spec["of"], spec.lines
     kinds = quantity_argument_kinds(name)
     validate_mapping_fields(
@@ -389,10 +341,9 @@ def parse_quantity(spec: Any, line: int) -> LessonQuantity:
             arguments[arg] = parse_quantity(value, lines[arg]) if is_other else value
         elif arg != "of":
             change[arg] = value
-    with raise_value_errors_as_lesson_errors(spec.line):
-        if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
-            raise ValueError(f"“{name}” needs “{missing[0]}”")
-        _check_arguments(name, arguments)
+    if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
+        raise LessonError(spec.line, f"“{name}” needs “{missing[0]}”")
+    _check_arguments(name, arguments, spec.line)
     return LessonQuantity(name, arguments, change)
 
 
@@ -400,14 +351,16 @@ STATE_VALUE_KINDS = (str, int, float, bool)
 QUANTITY_KINDS = (float, MappingWithLines)  # as it is written
 
 
-def _check_arguments(name: str, arguments: dict[str, Any]):
+def _check_arguments(name: str, arguments: dict[str, Any], line: int):
     for arg, value in arguments.items():
         if arg in ARGUMENT_CHOICES and value not in ARGUMENT_CHOICES[arg]:
-            raise ValueError(f"“{arg}” of “{name}” is one of {', '.join(ARGUMENT_CHOICES[arg])}, got {value!r:.60}")
+            raise LessonError(
+                line, f"“{arg}” of “{name}” is one of {', '.join(ARGUMENT_CHOICES[arg])}, got {value!r:.60}"
+            )
     if "rank" in arguments and arguments["rank"] < 1:
-        raise ValueError(f"“rank” is 1 for the likeliest token, got {arguments['rank']}")
+        raise LessonError(line, f"“rank” is 1 for the likeliest token, got {arguments['rank']}")
     if name in TOKEN_MEASURES and len(arguments.keys() & {"token", "rank"}) != 1:
-        raise ValueError(f"“{name}” needs either “token” or “rank”")
+        raise LessonError(line, f"“{name}” needs either “token” or “rank”")
 
 
 def quantity_argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
@@ -419,29 +372,21 @@ def quantity_argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
 KIND_BY_ANNOTATION = {str: str, int: int, float: float, LessonQuantity: QUANTITY_KINDS}
 
 
-def _sum(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    return a.evaluate(context) + b.evaluate(context)
+def combine(operation: Callable[[float, float], float]) -> Callable[..., float]:
+    """Return the quantity that applies an operation to two others."""
 
+    def evaluate(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
+        return operation(a.evaluate(context), b.evaluate(context))
 
-def _difference(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    return a.evaluate(context) - b.evaluate(context)
-
-
-def _product(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    return a.evaluate(context) * b.evaluate(context)
-
-
-def _ratio(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    denominator = b.evaluate(context)
-    return a.evaluate(context) / denominator if denominator else math.nan
+    return evaluate
 
 
 QUANTITIES: dict[str, Callable[..., float]] = {
     **MEASURES,
-    "sum": _sum,
-    "difference": _difference,
-    "product": _product,
-    "ratio": _ratio,
+    "sum": combine(operator.add),
+    "difference": combine(operator.sub),
+    "product": combine(operator.mul),
+    "ratio": combine(lambda a, b: a / b if b else math.nan),
 }
 
 
@@ -452,9 +397,8 @@ def parse_quantities(specs: MappingWithLines) -> dict[str, LessonQuantity]:
 
 def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[LessonQuantity]:
     """Parse a list of `count` quantities."""
-    with raise_value_errors_as_lesson_errors(line):
-        if not isinstance(specs, ListWithLines) or len(specs) != count:
-            raise ValueError(f"this compares a list of {count} quantities, got {specs!r:.60}")
+    if not isinstance(specs, ListWithLines) or len(specs) != count:
+        raise LessonError(line, f"this compares a list of {count} quantities, got {specs!r:.60}")
     return [parse_quantity(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
 
 
@@ -476,64 +420,44 @@ def parse_condition(spec: Any, line: int) -> LessonCondition:
     Raises:
         LessonError: there is no such condition, or its arguments are of another kind.
     """
-    with raise_value_errors_as_lesson_errors(line):
-        if not isinstance(spec, MappingWithLines) or len(spec) != 1:
-            raise ValueError(f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
-        ((name, value),) = spec.items()
-        if name not in CONDITIONS:
-            raise ValueError(f"“{name}” is no condition; there are {', '.join(CONDITIONS)}")
+    if not isinstance(spec, MappingWithLines) or len(spec) != 1:
+        raise LessonError(line, f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
+    ((name, value),) = spec.items()
+    if name not in CONDITIONS:
+        raise LessonError(line, f"“{name}” is no condition; there are {', '.join(CONDITIONS)}")
     return LessonCondition(name, CONDITIONS[name][0](value, spec.lines[name]))
 
 
-@dataclass(frozen=True)
-class NearlyEqualQuantities:
-    """Two quantities that are equal within a tolerance."""
-
-    a: LessonQuantity
-    b: LessonQuantity
-    within: LessonQuantity
-
-
-def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqualQuantities:
-    return NearlyEqualQuantities(*parse_quantity_list(spec, line, 3))
-
-
 def _parse_conditions(specs: Any, line: int) -> list[LessonCondition]:
-    with raise_value_errors_as_lesson_errors(line):
-        if not isinstance(specs, ListWithLines):
-            raise ValueError(f"this is a list of conditions, got {specs!r:.60}")
+    if not isinstance(specs, ListWithLines):
+        raise LessonError(line, f"this is a list of conditions, got {specs!r:.60}")
     return [parse_condition(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
 
 
 def _parse_token(spec: Any, line: int) -> tuple[str, int]:
     """Parse a token's text and its rank."""
-    with raise_value_errors_as_lesson_errors(line):
-        if isinstance(spec, str):
-            return spec, 1
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
+    if isinstance(spec, str):
+        return spec, 1
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(line, f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
     validate_mapping_fields(spec, {"is": str, "rank": int}, ("is", "rank"))
     return spec["is"], spec["rank"]
 
 
 def _has_token(context: QuantityContext, token: tuple[str, int]) -> bool:
     text, rank = token
-    return context.trace.vocabulary[predict_next_token(context).top(rank)[-1]] == text
+    return context.trace.vocabulary[context.prediction.top(rank)[-1]] == text
 
 
-def _compare(
-    context: QuantityContext, quantities: tuple[LessonQuantity, ...], compare: Callable[[float, float], bool]
-) -> bool:
-    return compare(quantities[0].evaluate(context), quantities[1].evaluate(context))
+def _is_about(context: QuantityContext, quantities: list[LessonQuantity]) -> bool:
+    a, b, within = (quantity.evaluate(context) for quantity in quantities)
+    return abs(a - b) <= within
 
 
 CONDITIONS: dict[str, tuple[Callable[[Any, int], Any], Callable[[QuantityContext, Any], bool]]] = {
-    "more": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a > b)),
-    "less": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a < b)),
-    "about": (
-        _parse_nearly_equal,
-        lambda look, q: abs(q.a.evaluate(look) - q.b.evaluate(look)) <= q.within.evaluate(look),
-    ),
+    "more": (parse_quantity_list, lambda look, pair: pair[0].evaluate(look) > pair[1].evaluate(look)),
+    "less": (parse_quantity_list, lambda look, pair: pair[0].evaluate(look) < pair[1].evaluate(look)),
+    "about": (partial(parse_quantity_list, count=3), _is_about),
     "token": (_parse_token, _has_token),
     "all": (_parse_conditions, lambda look, several: all(one.holds(look) for one in several)),
     "any": (_parse_conditions, lambda look, several: any(one.holds(look) for one in several)),

@@ -18,7 +18,6 @@ from explorer.lessons.quantities import (
     lesson_state_fields,
     parse_condition,
     parse_quantity,
-    predict_next_token,
     quantity_argument_kinds,
 )
 from explorer.lessons.tasks import TASKS, Task
@@ -30,11 +29,11 @@ from explorer.lessons.worked_examples import (
     work_out,
 )
 from explorer.lessons.yaml_blocks import (
+    LessonError,
     ListWithLines,
     MappingWithLines,
     format_kinds,
     is_value_of_kind,
-    raise_value_errors_as_lesson_errors,
     validate_mapping_fields,
 )
 from explorer.state.selection import parse_index
@@ -149,17 +148,14 @@ class NumberQuestion:
 def parse_number_question(ask: MappingWithLines, check: MappingWithLines | None) -> NumberQuestion:
     """Parse a number question from a lesson's blocks; LessonError where they are invalid."""
     spec = check["number"]
-    with raise_value_errors_as_lesson_errors(check.lines["number"]):
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"“number” is a mapping with “of” and “within”, got {spec!r:.60}")
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(check.lines["number"], f"“number” is a mapping with “of” and “within”, got {spec!r:.60}")
     validate_mapping_fields(spec, {"of": QUANTITY_KINDS, "within": float}, ("of", "within"))
     for name in ("from", "to"):
-        with raise_value_errors_as_lesson_errors(ask.line):
-            if name not in ask:
-                raise ValueError(f"a number is chosen on a slider: “{name}” is missing")
-    with raise_value_errors_as_lesson_errors(ask.lines["to"]):
-        if not ask["from"] < ask["to"]:
-            raise ValueError(f"“from” must be below “to”, got {ask['from']} and {ask['to']}")
+        if name not in ask:
+            raise LessonError(ask.line, f"a number is chosen on a slider: “{name}” is missing")
+    if not ask["from"] < ask["to"]:
+        raise LessonError(ask.lines["to"], f"“from” must be below “to”, got {ask['from']} and {ask['to']}")
     measured = parse_quantity(spec["of"], spec.lines["of"])
     return NumberQuestion(measured, float(ask["from"]), float(ask["to"]), float(spec["within"]))
 
@@ -211,13 +207,11 @@ class ChoiceQuestion:
 def parse_choice_question(ask: MappingWithLines, check: MappingWithLines | None) -> ChoiceQuestion:
     """Parse a multiple-choice question from a lesson's blocks; LessonError where they are invalid."""
     options, parsed = ask.get("options"), []
-    with raise_value_errors_as_lesson_errors(ask.line):
-        if not isinstance(options, ListWithLines) or not 2 <= len(options) <= 6:
-            raise ValueError("a choice has “options”, a list of 2 to 6")
+    if not isinstance(options, ListWithLines) or not 2 <= len(options) <= 6:
+        raise LessonError(ask.line, "a choice has “options”, a list of 2 to 6")
     for spec, line in zip(options, options.lines, strict=True):
-        with raise_value_errors_as_lesson_errors(line):
-            if not isinstance(spec, MappingWithLines):
-                raise ValueError(f"an option is a mapping with “says” and “when”, got {spec!r:.60}")
+        if not isinstance(spec, MappingWithLines):
+            raise LessonError(line, f"an option is a mapping with “says” and “when”, got {spec!r:.60}")
         validate_mapping_fields(
             spec, {"says": str, "when": MappingWithLines, "shows": QUANTITY_KINDS}, ("says", "when")
         )
@@ -245,7 +239,7 @@ class TokenQuestion:
         return {"kind": "token", "options": list(self.options)}
 
     def grade(self, context: QuantityContext, reply: str | None) -> ReplyGrade | None:
-        next_token, vocabulary = predict_next_token(context), context.trace.vocabulary
+        next_token, vocabulary = context.prediction, context.trace.vocabulary
         truth = int(next_token.top(self.rank)[-1])
         token_ids = [int(token_id) for token_id in next_token.top(max(NUM_SHOWN_TOKENS, self.rank))]
         reply_id = None
@@ -295,17 +289,14 @@ def normalise_reply_word(text: str) -> str:
 def parse_token_question(ask: MappingWithLines, check: MappingWithLines | None) -> TokenQuestion:
     """Parse a token question from a lesson's blocks; LessonError where they are invalid."""
     spec = check["top_token"]
-    with raise_value_errors_as_lesson_errors(check.lines["top_token"]):
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"“top_token” is a mapping with “rank”, got {spec!r:.60}")
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(check.lines["top_token"], f"“top_token” is a mapping with “rank”, got {spec!r:.60}")
     validate_mapping_fields(spec, {"rank": int}, ("rank",))
-    with raise_value_errors_as_lesson_errors(spec.line):
-        if not 1 <= spec["rank"] <= 20:
-            raise ValueError(f"“rank” is 1 to 20, got {spec['rank']}")
+    if not 1 <= spec["rank"] <= 20:
+        raise LessonError(spec.line, f"“rank” is 1 to 20, got {spec['rank']}")
     options = ask.get("options", ListWithLines())
-    with raise_value_errors_as_lesson_errors(ask.line):
-        if not all(isinstance(option, str) for option in options):
-            raise ValueError("the “options” of a token are texts")
+    if not all(isinstance(option, str) for option in options):
+        raise LessonError(ask.line, "the “options” of a token are texts")
     return TokenQuestion(spec["rank"], tuple(options))
 
 
@@ -364,25 +355,24 @@ class CurveQuestion:
 def parse_curve_question(ask: MappingWithLines, check: MappingWithLines | None) -> CurveQuestion:
     """Parse a curve question from a lesson's blocks; LessonError where they are invalid."""
     spec = check["curve"]
-    with raise_value_errors_as_lesson_errors(check.lines["curve"]):
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"“curve” is a mapping with “of”, “over” and “within”, got {spec!r:.60}")
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(
+            check.lines["curve"], f"“curve” is a mapping with “of”, “over” and “within”, got {spec!r:.60}"
+        )
     validate_mapping_fields(
         spec, {"of": QUANTITY_KINDS, "over": MappingWithLines, "within": float}, ("of", "over", "within")
     )
     measured, axis = parse_quantity(spec["of"], spec.lines["of"]), spec["over"]
-    with raise_value_errors_as_lesson_errors(axis.line):
-        name, values = next(iter(axis.items()), ("", None))
-        if len(axis) != 1 or name not in {*lesson_state_fields(), *quantity_argument_kinds(measured.name)}:
-            raise ValueError("“over” has one name, of the address or an argument, and the list of its values")
-        if not isinstance(values, ListWithLines) or not 2 <= len(values) <= MAX_POINTS:
-            raise ValueError(f"a curve has 2 to {MAX_POINTS} values, got {values!r:.60}")
+    name, values = next(iter(axis.items()), ("", None))
+    if len(axis) != 1 or name not in {*lesson_state_fields(), *quantity_argument_kinds(measured.name)}:
+        raise LessonError(axis.line, "“over” has one name, of the address or an argument, and the list of its values")
+    if not isinstance(values, ListWithLines) or not 2 <= len(values) <= MAX_POINTS:
+        raise LessonError(axis.line, f"a curve has 2 to {MAX_POINTS} values, got {values!r:.60}")
     labels = ask.get("labels", values)
-    with raise_value_errors_as_lesson_errors(ask.line):
-        if "from" not in ask or "to" not in ask or not ask["from"] < ask["to"]:
-            raise ValueError("a curve has “from” below “to”, the ends of its axis")
-        if len(labels) != len(values):
-            raise ValueError(f"a curve has a label a value: {len(values)}, got {len(labels)}")
+    if "from" not in ask or "to" not in ask or not ask["from"] < ask["to"]:
+        raise LessonError(ask.line, "a curve has “from” below “to”, the ends of its axis")
+    if len(labels) != len(values):
+        raise LessonError(ask.line, f"a curve has a label a value: {len(values)}, got {len(labels)}")
     ends = float(ask["from"]), float(ask["to"])
     return CurveQuestion(measured, name, tuple(values), tuple(map(str, labels)), *ends, float(spec["within"]))
 
@@ -467,9 +457,8 @@ class LargestCellQuestion:
 def parse_largest_cell_question(ask: MappingWithLines, check: MappingWithLines | None) -> LargestCellQuestion:
     """Parse a largest-cell question from a lesson's blocks; LessonError where they are invalid."""
     spec = check["argmax_cell"]
-    with raise_value_errors_as_lesson_errors(check.lines["argmax_cell"]):
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"“argmax_cell” is a mapping with “of”, got {spec!r:.60}")
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(check.lines["argmax_cell"], f"“argmax_cell” is a mapping with “of”, got {spec!r:.60}")
     validate_mapping_fields(
         spec, {"of": QUANTITY_KINDS, "rows": (str, MappingWithLines), "columns": (str, MappingWithLines)}, ("of",)
     )
@@ -481,16 +470,17 @@ def parse_largest_cell_question(ask: MappingWithLines, check: MappingWithLines |
 def parse_heatmap_axis(spec: MappingWithLines, name: str, default: str) -> tuple[str, tuple[int, ...]]:
     """Parse an axis of the heatmap: a name, or a name with its values."""
     value = spec.get(name, default)
-    with raise_value_errors_as_lesson_errors(spec.lines.get(name, spec.line)):
-        axis, values = (value, ListWithLines()) if isinstance(value, str) else next(iter(value.items()), ("", None))
-        if axis not in AXES:
-            raise ValueError(f"“{name}” are one of {', '.join(AXES)}, got {axis!r:.60}")
-        if (
-            not isinstance(values, ListWithLines)
-            or not all(parse_index(index) is not None for index in values)
-            or len(values) > MAX_CELLS
-        ):
-            raise ValueError(f"the values of “{axis}” are a list of at most {MAX_CELLS} whole numbers")
+    axis, values = (value, ListWithLines()) if isinstance(value, str) else next(iter(value.items()), ("", None))
+    if axis not in AXES:
+        raise LessonError(spec.lines.get(name, spec.line), f"“{name}” are one of {', '.join(AXES)}, got {axis!r:.60}")
+    if (
+        not isinstance(values, ListWithLines)
+        or not all(parse_index(index) is not None for index in values)
+        or len(values) > MAX_CELLS
+    ):
+        raise LessonError(
+            spec.lines.get(name, spec.line), f"the values of “{axis}” are a list of at most {MAX_CELLS} whole numbers"
+        )
     return axis, tuple(values)
 
 
@@ -568,17 +558,15 @@ def is_near(value: float, truth: float, rounding_error: float) -> bool:
 def parse_fill_in_blanks_question(ask: MappingWithLines, check: MappingWithLines | None) -> FillInBlanksQuestion:
     """Parse a blanks question from a lesson's blocks; LessonError where they are invalid."""
     spec = check["working"]
-    with raise_value_errors_as_lesson_errors(check.lines["working"]):
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"“working” is a mapping with “of” and “blanks”, got {spec!r:.60}")
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(check.lines["working"], f"“working” is a mapping with “of” and “blanks”, got {spec!r:.60}")
     validate_mapping_fields(
         spec, {"of": str, "blanks": str, **dict.fromkeys(lesson_state_fields(), (str, int, float))}, ("of", "blanks")
     )
-    with raise_value_errors_as_lesson_errors(spec.line):
-        if spec["of"] not in WORKED_EXAMPLES:
-            raise ValueError(f"“{spec['of']}” is no working; there are {', '.join(WORKED_EXAMPLES)}")
-        if spec["blanks"] not in BLANKS:
-            raise ValueError(f"“blanks” are one of {', '.join(BLANKS)}, got {spec['blanks']!r:.60}")
+    if spec["of"] not in WORKED_EXAMPLES:
+        raise LessonError(spec.line, f"“{spec['of']}” is no working; there are {', '.join(WORKED_EXAMPLES)}")
+    if spec["blanks"] not in BLANKS:
+        raise LessonError(spec.line, f"“blanks” are one of {', '.join(BLANKS)}, got {spec['blanks']!r:.60}")
     change = {name: value for name, value in spec.items() if name not in ("of", "blanks")}
     return FillInBlanksQuestion(spec["of"], spec["blanks"], change)
 
@@ -601,25 +589,28 @@ def parse_lesson_question(ask: MappingWithLines, check: MappingWithLines | None)
     Raises:
         LessonError: the blocks define none.
     """
-    with raise_value_errors_as_lesson_errors(ask.line):
-        named = [name for name in ask if name in KINDS]
-        if len(named) != 1:
-            raise ValueError(f"a question is of one kind: {', '.join(KINDS)}")
+    named = [name for name in ask if name in KINDS]
+    if len(named) != 1:
+        raise LessonError(ask.line, f"a question is of one kind: {', '.join(KINDS)}")
     (kind,) = named
     required_check, names, make = KINDS[kind]
     kinds = {kind: str, "hides": ListWithLines, **names}
     for name, value in ask.items():
-        with raise_value_errors_as_lesson_errors(ask.lines[name]):
-            if name not in kinds:
-                raise ValueError(f"“{name}” is unknown to a {kind}; known are {', '.join(kinds)}")
-            if not is_value_of_kind(value, kinds[name]):
-                raise ValueError(f"“{name}” must be {format_kinds(kinds[name])}, got {value!r:.60}")
+        if name not in kinds:
+            raise LessonError(ask.lines[name], f"“{name}” is unknown to a {kind}; known are {', '.join(kinds)}")
+        if not is_value_of_kind(value, kinds[name]):
+            raise LessonError(ask.lines[name], f"“{name}” must be {format_kinds(kinds[name])}, got {value!r:.60}")
     named_checks = [name for name in check or () if name != "values"]
-    with raise_value_errors_as_lesson_errors(check.line if check else ask.line):
-        if required_check and named_checks != [required_check]:
-            raise ValueError(f"a {kind} has the check “{required_check}”, got {', '.join(named_checks) or 'none'}")
-        if not required_check and named_checks:
-            raise ValueError(f"of a {kind} each option says when it is right: “{named_checks[0]}” has no place")
+    if required_check and named_checks != [required_check]:
+        raise LessonError(
+            check.line if check else ask.line,
+            f"a {kind} has the check “{required_check}”, got {', '.join(named_checks) or 'none'}",
+        )
+    if not required_check and named_checks:
+        raise LessonError(
+            check.line if check else ask.line,
+            f"of a {kind} each option says when it is right: “{named_checks[0]}” has no place",
+        )
     return kind, make(ask, check)
 
 
@@ -630,9 +621,10 @@ def parse_lesson_task(check: MappingWithLines) -> Task:
         LessonError: there is no such check.
     """
     named = [name for name in check if name != "values"]
-    with raise_value_errors_as_lesson_errors(check.line):
-        if len(named) != 1 or named[0] not in TASKS:
-            raise ValueError(f"without a question a step has one check of {', '.join(TASKS)}, got {', '.join(named)}")
-        if not isinstance(check[named[0]], MappingWithLines):
-            raise ValueError(f"“{named[0]}” is a mapping, got {check[named[0]]!r:.60}")
+    if len(named) != 1 or named[0] not in TASKS:
+        raise LessonError(
+            check.line, f"without a question a step has one check of {', '.join(TASKS)}, got {', '.join(named)}"
+        )
+    if not isinstance(check[named[0]], MappingWithLines):
+        raise LessonError(check.line, f"“{named[0]}” is a mapping, got {check[named[0]]!r:.60}")
     return TASKS[named[0]](check[named[0]])

@@ -11,9 +11,8 @@ from explorer.lessons.quantities import (
     LessonQuantity,
     QuantityContext,
     parse_condition,
-    predict_next_token,
 )
-from explorer.lessons.yaml_blocks import MappingWithLines, raise_value_errors_as_lesson_errors, validate_mapping_fields
+from explorer.lessons.yaml_blocks import LessonError, MappingWithLines, validate_mapping_fields
 from explorer.translations import _
 
 
@@ -137,8 +136,8 @@ class AblateHeadsTask:
             return TaskCheckResult(
                 False, _("{count} heads are ablated; use at most {most}.", count=len(ablations), most=self.max_heads)
             )
-        before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
-        after = predict_next_token(now).top(1)[0]
+        before = now.replace({"edits": ""}).prediction.top(1)[0]
+        after = now.prediction.top(1)[0]
         tokens = {"before": quote_token(vocabulary[before]), "after": quote_token(vocabulary[after])}
         if before == after:
             return TaskCheckResult(False, _("{before} is still the likeliest token.", before=tokens["before"]))
@@ -150,9 +149,8 @@ Task = FindHeadTask | FindPromptTask | AblateHeadsTask
 
 def _parse_find_head(spec: MappingWithLines) -> FindHeadTask:
     validate_mapping_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
-    with raise_value_errors_as_lesson_errors(spec.lines["score"]):
-        if spec["score"] not in HEAD_SCORES:
-            raise ValueError(f"“score” is one of {', '.join(HEAD_SCORES)}, got {spec['score']!r:.60}")
+    if spec["score"] not in HEAD_SCORES:
+        raise LessonError(spec.lines["score"], f"“score” is one of {', '.join(HEAD_SCORES)}, got {spec['score']!r:.60}")
     return FindHeadTask(spec["score"], float(spec["at_least"]))
 
 
@@ -162,9 +160,8 @@ def _parse_find_prompt(spec: MappingWithLines) -> FindPromptTask:
 
 def _parse_ablate_heads(spec: MappingWithLines) -> AblateHeadsTask:
     validate_mapping_fields(spec, {"most": int}, ("most",))
-    with raise_value_errors_as_lesson_errors(spec.line):
-        if spec["most"] < 1:
-            raise ValueError(f"“most” is how many heads may be ablated, got {spec['most']}")
+    if spec["most"] < 1:
+        raise LessonError(spec.line, f"“most” is how many heads may be ablated, got {spec['most']}")
     return AblateHeadsTask(spec["most"])
 
 

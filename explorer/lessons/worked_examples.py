@@ -12,7 +12,7 @@ import numpy as np
 from explorer.errors import UserError
 from explorer.explain.captured.formulas import first_token_position
 from explorer.explain.notation import bracket_negative, escape_token
-from explorer.lessons.quantities import QuantityContext, format_answer_number, predict_next_token
+from explorer.lessons.quantities import QuantityContext, format_answer_number
 from explorer.translations import _
 
 MAX_KEYS, MAX_CANDIDATES = 4, 3
@@ -256,7 +256,7 @@ def query_rotation_rows(context: QuantityContext) -> list[WorkedExampleRow]:
 
 def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of the softmax of the top-k logits, divided by the temperature."""
-    next_token, settings = predict_next_token(context), context.settings
+    next_token, settings = context.prediction, context.settings
     if not 1 <= settings.top_k <= MAX_CANDIDATES or settings.temperature <= 0:
         template = _("at most {most} tokens are worked out by hand: set top-k and a temperature above 0")
         raise UserError(template.format(most=MAX_CANDIDATES))

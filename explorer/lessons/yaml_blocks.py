@@ -55,16 +55,15 @@ def parse_yaml_mapping(text: str, first_line: int) -> MappingWithLines:
     """
     loader = yaml.SafeLoader(text)
     try:
-        node = loader.get_single_node()
-        with raise_value_errors_as_lesson_errors(first_line):
-            if not isinstance(node, yaml.MappingNode):
-                raise ValueError("a block is a mapping, a name and its value a line, as in “layer: 2”")
+        with raise_value_errors_as_lesson_errors(first_line):  # of an escaped character that is none
+            node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise LessonError(first_line, "a block is a mapping, a name and its value a line, as in “layer: 2”")
         return _plain_value(node, loader, first_line)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        with raise_value_errors_as_lesson_errors(first_line + (mark.line if mark else 0)):
-            raise ValueError(f"this is no YAML: {problem}") from None
+        raise LessonError(first_line + (mark.line if mark else 0), f"this is no YAML: {problem}") from None
     finally:
         loader.dispose()
 
@@ -73,20 +72,18 @@ def _plain_value(
     node: yaml.Node, loader: yaml.SafeLoader, first_line: int, ancestors: tuple[yaml.Node, ...] = ()
 ) -> Any:
     line = first_line + node.start_mark.line
-    with raise_value_errors_as_lesson_errors(line):
-        if node in ancestors:
-            raise ValueError("a value holds itself")
+    if node in ancestors:
+        raise LessonError(line, "a value holds itself")
     ancestors = (*ancestors, node)
     if isinstance(node, yaml.MappingNode):
         mapping = MappingWithLines()
         mapping.line, mapping.lines = line, {}
         for key_node, value in node.value:
             key, key_line = key_node.value, first_line + key_node.start_mark.line
-            with raise_value_errors_as_lesson_errors(key_line):
-                if not isinstance(key_node, yaml.ScalarNode):
-                    raise ValueError("a name is a text")
-                if key in mapping:
-                    raise ValueError(f"“{key}” is there twice")
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise LessonError(key_line, "a name is a text")
+            if key in mapping:
+                raise LessonError(key_line, f"“{key}” is there twice")
             mapping[key], mapping.lines[key] = _plain_value(value, loader, first_line, ancestors), key_line
         return mapping
     if isinstance(node, yaml.SequenceNode):
@@ -106,14 +103,12 @@ def validate_mapping_fields(
         LessonError: a name is unknown or missing, or a value of another kind.
     """
     for name, value in spec.items():
-        with raise_value_errors_as_lesson_errors(spec.lines[name]):
-            if name not in expected:
-                raise ValueError(f"“{name}” is unknown here; known are {', '.join(expected)}")
-            if not is_value_of_kind(value, expected[name]):
-                raise ValueError(f"“{name}” must be {format_kinds(expected[name])}, got {value!r:.60}")
-    with raise_value_errors_as_lesson_errors(spec.line):
-        if missing := [name for name in required if name not in spec]:
-            raise ValueError(f"“{missing[0]}” is missing")
+        if name not in expected:
+            raise LessonError(spec.lines[name], f"“{name}” is unknown here; known are {', '.join(expected)}")
+        if not is_value_of_kind(value, expected[name]):
+            raise LessonError(spec.lines[name], f"“{name}” must be {format_kinds(expected[name])}, got {value!r:.60}")
+    if missing := [name for name in required if name not in spec]:
+        raise LessonError(spec.line, f"“{missing[0]}” is missing")
     return spec
 
 

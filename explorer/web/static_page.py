@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from html import escape, unescape
 from pathlib import Path
@@ -164,26 +164,15 @@ def pack_step(step: LessonStep, views: Collection[str], missing: Collection[str]
     fields = asdict(step)
     is_drawn = step.state["view"] in views and step.target not in missing
     packed = {name: fields[name] for name in ("title", "before", "target", "state", "question_text", "after", "values")}
-    question = step.question or step.task
+    question, texts = step.question or step.task, re.findall('"([^"]*)"', json.dumps(fields))
     return packed | {
-        "is_here": is_drawn and all(map(is_scaling, iterate_texts(fields))),
+        "is_here": is_drawn and all(map(is_scaling, texts)),
         "is_task": step.task is not None,
         "kind": type(question).__name__ if question else None,
         "question": fields["question"] or fields["task"],
         "hides": hidden_elements(step),
         "sets_sampling": sets_sampling(step),
     }
-
-
-def iterate_texts(fields: Any) -> Iterator[str]:
-    """Yield all texts in a tree of mappings and sequences."""
-    if isinstance(fields, str):
-        yield fields
-    elif isinstance(fields, Mapping):
-        yield from iterate_texts(list(fields.values()))
-    elif isinstance(fields, list | tuple):
-        for field in fields:
-            yield from iterate_texts(field)
 
 
 def is_scaling(text: str) -> bool:
@@ -264,8 +253,23 @@ def pack_panel(panel: Panel, configs: Mapping[str, ModelConfig]) -> dict[str, An
 
 
 def read_config(checkpoint: str) -> ModelConfig:
-    """Return the config of a bundled checkpoint."""
-    return ModelConfig.from_dict(json.loads((find_checkpoint(checkpoint) / "config.json").read_text(encoding="utf-8")))
+    """Return the config of a bundled checkpoint, which the page must be able to run."""
+    file = find_checkpoint(checkpoint) / "config.json"
+    config = ModelConfig.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    assert is_run_in_browser(config), file
+    return config
+
+
+def is_run_in_browser(config: ModelConfig) -> bool:
+    """Return whether `web/static/in_browser/transformer_lm.js` can run a model."""
+    plain = ModelConfig(**{name: getattr(config, name) for name in FIELDS_IN_BROWSER})
+    return plain == config and config.position in ("rope", "sinusoidal", "none") and config.ffn in ("swiglu", "relu")
+
+
+FIELDS_IN_BROWSER = (  # of a config; the model of the page has the defaults of all others
+    *("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "norm", "norm_eps", "position"),
+    *("rope_theta", "ffn", "bias", "tie_embeddings", "scale_embeddings", "dropout", "attention_dropout"),
+)
 
 
 def pack_formulas(config: ModelConfig) -> dict[str, Any]:

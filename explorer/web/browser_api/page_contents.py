@@ -13,6 +13,7 @@ from explorer.analysis.next_token import (
     NextTokenDistribution,
     align_to_vocabulary,
     next_token_distribution,
+    predict_next_token,
     ranking_without_interventions,
     shade_by_surprisal_difference,
     shade_tokens,
@@ -268,7 +269,7 @@ class PageContents:
         contents[CHANGES + EFFECT] = None
         if trace.baseline:
             start = page_state.run.first_visible(len(trace))
-            before_changes = next_token_distribution_in_trace(trace.baseline, position, settings, start)
+            before_changes = predict_next_token(trace.baseline, position, settings, start)
             is_story = page_state.selection.is_story
             logits = unchanged, trace.logits.row(position)
             contents[CHANGES + EFFECT] = pack_change_effect(prediction, before_changes, vocabulary, logits, is_story)
@@ -311,7 +312,7 @@ class PageContents:
         trace, other = comparison.runs
         aligned = comparison.alignment.nearest_aligned(position)
         start = page_state.run.first_visible(len(trace)) + position - aligned
-        prediction = next_token_distribution_in_trace(other, aligned, settings, start)
+        prediction = predict_next_token(other, aligned, settings, start)
         plain, sampled, logits = (
             align_to_vocabulary(values, other.vocabulary, trace.vocabulary)
             for values in (prediction.plain, prediction.sampled, prediction.stages.logits)
@@ -452,28 +453,7 @@ def next_token_distribution_in_run(
         position: index in the trace.
         trace: of the run; logits suffice.
     """
-    return next_token_distribution_in_trace(trace, position, settings, run.first_visible(len(trace)))
-
-
-def next_token_distribution_in_trace(
-    trace: Trace, position: int, settings: GenerationSettings, start: int
-) -> NextTokenDistribution:
-    """Return the next-token distribution after a position of a trace.
-
-    Args:
-        start: number of tokens before the trace's first; random numbers are indexed by position in the whole text.
-    """
-    return next_token_distribution(
-        trace,
-        position,
-        settings.temperature,
-        settings.top_k,
-        top_p=settings.top_p,
-        min_p=settings.min_p,
-        repetition_penalty=settings.repetition_penalty,
-        seed=settings.seed,
-        start=start,
-    )
+    return predict_next_token(trace, position, settings, run.first_visible(len(trace)))
 
 
 FOLDED = {"folded": True}  # content of a figure that is not drawn until its title is pressed

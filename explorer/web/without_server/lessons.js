@@ -210,7 +210,7 @@ function withValue(quantity, name, value) {
 const CONDITIONS = {
   async more(context, [a, b]) { return (await evaluate(context, a)) > (await evaluate(context, b)); },
   async less(context, [a, b]) { return (await evaluate(context, a)) < (await evaluate(context, b)); },
-  async about(context, { a, b, within }) { return Math.abs((await evaluate(context, a)) - (await evaluate(context, b))) <= (await evaluate(context, within)); },
+  async about(context, [a, b, within]) { return Math.abs((await evaluate(context, a)) - (await evaluate(context, b))) <= (await evaluate(context, within)); },
   async all(context, conditions) { return (await Promise.all(conditions.map((condition) => isConditionMet(context, condition)))).every(Boolean); },
   async not(context, condition) { return !(await isConditionMet(context, condition)); },
 };

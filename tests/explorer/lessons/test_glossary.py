@@ -9,7 +9,9 @@ from babel.messages.pofile import read_po
 from docs.make_glossary import GLOSSARY, glossary_markdown
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.explain.notation import format_number
+from explorer.lessons import glossary
 from explorer.lessons.glossary import ENTRIES, ENTRY_BY_NAME, GlossaryExampleContext, entry_names_by_form
+from explorer.lessons.glossary.glossary_entry import FACTS
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -58,14 +60,22 @@ def test_examples_contain_numbers_of_run():
     comparison = Comparison.from_traces(trace, capture(models()["rope"], trace.token_ids[2:], tokenizer=tokenizer()))
     selections = (Selection(layer=1, query=q, neuron=q).clamp_to_trace(trace) for q in (5, 9))
     contexts = [GlossaryExampleContext(trace, selection, GenerationSettings(), comparison) for selection in selections]
-    constant = {entry.name for entry in ENTRIES if entry.example(contexts[0]) == entry.example(contexts[1])}
+    constant = {
+        entry.name for entry in ENTRIES if entry.format_example(contexts[0]) == entry.format_example(contexts[1])
+    }
     assert all(
-        re.search(r"\d", entry.example(context))
+        re.search(r"\d", entry.format_example(context))
         for entry in ENTRIES
         for context in contexts
         if entry.name not in NUMBERLESS
     )
     assert len(constant) < len(ENTRIES) / 2
+
+
+def test_each_fact_is_named_by_a_sentence():
+    sources = Path(glossary.__file__).parent.glob("*_terms.py")
+    named = {name for source in sources for name in re.findall(r"\{(\w+)[:}]", source.read_text(encoding="utf-8"))}
+    assert named == set(FACTS)
 
 
 @pytest.mark.parametrize("hidden", [False, True])

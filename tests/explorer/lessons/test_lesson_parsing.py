@@ -63,6 +63,8 @@ MISTAKES = {  # mistake -> (file, reported line, part of the message)
         "“{more}” is told, and is none of the “values” of a check before it: some",
     ),
     "no YAML": (lesson_text(CHECK % "a: [1"), STATE_LINE + 9, "this is no YAML"),
+    "no character": (lesson_text(CHECK % 'a: "\\U00110000"'), STATE_LINE + 9, "chr()"),
+    "an endless number": (lesson_text(TOP + CHECK % f"top_token: {{rank: 0x{'f' * 5000}}}"), 1, "4300 digits"),
     "a list for a mapping": (lesson_text(CHECK % "- 1"), STATE_LINE + 9, "a block is a mapping"),
     "a name twice": (lesson_text(state=STATE.replace("head: 0", "layer: 1")), STATE_LINE + 3, "“layer” is there twice"),
     "an unknown name in a state": (lesson_text(state=STATE.replace("head", "had")), STATE_LINE + 3, "“had” is unknown"),

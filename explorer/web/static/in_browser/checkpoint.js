@@ -2,8 +2,8 @@
 // Checkpoints in checkpoints/<name>/ (model/checkpoint.py): config.json, model.safetensors, and tokenizer.tiktoken with its tokenizer.
 import { ModelError, TransformerLM } from "./transformer_lm.js";
 
-/** Read a safetensors file into float32 arrays by name. The file is the header's length in 8 bytes, the header, and the numbers.
- * @param {ArrayBuffer} buffer @returns {Record<string, import("./transformer_lm.js").Value>} */
+/** Read a safetensors file of float16, as the bundled models have, into float32 arrays by name. The file is the header's length in 8 bytes, the header, and the numbers.
+ * @param {ArrayBuffer} buffer @returns {Record<string, Float32Array>} */
 export function readSafetensors(buffer) {
   const damagedError = (reason) => new ModelError(`model.safetensors is damaged (${reason}): download it again.`);
   if (buffer.byteLength < 8) throw damagedError("it is too short");
@@ -12,30 +12,16 @@ export function readSafetensors(buffer) {
   /** @type {Record<string, any>} */
   let header;
   try { header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, start - 8))); } catch { throw damagedError("its header is no JSON"); }
-  const tensors = {};
-  for (const [name, { dtype, shape, data_offsets }] of Object.entries(header)) {
+  const tensors = {}, numbers = Float32Array.from({ length: 65536 }, (_none, bits) => halfToNumber(bits));
+  for (const [name, { shape, data_offsets: [from, to] }] of Object.entries(header)) {
     if (name === "__metadata__") continue;
-    const convert = CONVERTERS[dtype], [from, to] = data_offsets, size = shape.reduce((product, length) => product * length, 1);
-    if (!convert) throw new ModelError(`model.safetensors stores ${name} as ${dtype}: this page reads ${Object.keys(CONVERTERS).join(", ")}.`);
-    if (start + to > buffer.byteLength || to - from !== size * (dtype === "F32" ? 4 : 2)) throw damagedError(`${name} ends after the file, or has another size than its shape`);
-    tensors[name] = { data: convert(buffer.slice(start + from, start + to)), shape };
+    const size = shape.reduce((product, length) => product * length, 1);
+    if (start + to > buffer.byteLength || to - from !== 2 * size) throw damagedError(`${name} ends after the file, or has another size than its shape`);
+    const bits = new Uint16Array(buffer.slice(start + from, start + to)), values = tensors[name] = new Float32Array(size);
+    for (let i = 0; i < size; i++) values[i] = numbers[bits[i]];
   }
   return tensors;
 }
-
-/** dtype in a file -> conversion to float32. @type {Record<string, (bytes: ArrayBuffer) => Float32Array>} */
-const CONVERTERS = {
-  F32: (bytes) => new Float32Array(bytes),
-  F16(bytes) {
-    halfTable ??= Float32Array.from({ length: 65536 }, (_none, bits) => halfToNumber(bits));
-    const bits = new Uint16Array(bytes), numbers = new Float32Array(bits.length);
-    for (let i = 0; i < bits.length; i++) numbers[i] = halfTable[bits[i]];
-    return numbers;
-  },
-  BF16: (bytes) => new Float32Array(Uint32Array.from(new Uint16Array(bytes), (bits) => bits << 16).buffer), // the upper half of a float32
-};
-/** Float32 value of each of the 65,536 float16 bit patterns. @type {Float32Array | undefined} */
-let halfTable;
 
 /** @param {number} bits 1 of sign, 5 of exponent, 10 of fraction */
 function halfToNumber(bits) {

@@ -207,20 +207,12 @@ export class KVCache {
 
 /** Decoder-only transformer. */
 export class TransformerLM {
-  /** @param {ModelConfig} config @param {Record<string, Value>} weights by name, as in model/ */
+  /** @param {ModelConfig} config of a bundled model @param {Record<string, Float32Array>} weights by name, as in model/ */
   constructor(config, weights) {
-    checkConfig(config);
     this.config = config;
     this.dHead = config.d_model / config.num_heads;
     this.embeddingScale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1;
-    /** @type {Record<string, Float32Array>} */
-    this.weights = {};
-    for (const [name, shape] of Object.entries(weightShapes(config))) {
-      const actualShape = weights[name] ? String(weights[name].shape) : "missing";
-      if (actualShape !== String(shape)) throw new ModelError(`The weights do not fit the model: ${name} should be ${shape}, and is ${actualShape}.`);
-      this.weights[name] = weights[name].data;
-    }
-    this.weights["lm_head.weight"] ??= this.weights["token_embedding.weight"];
+    this.weights = { "lm_head.weight": weights["token_embedding.weight"], ...weights };
   }
 
   /** Compute the logits (T, V) of token ids (T,), or only the last position's, (1, V), if `lastOnly`.
@@ -308,35 +300,6 @@ export class TransformerLM {
 
   /** Apply the norm of a name. @param {string} name @param {Float32Array} x */
   norm(name, x) { return norm(this.config.norm, x, this.weights[`${name}.weight`], this.weights[`${name}.bias`], this.config.norm_eps); }
-}
-
-// Configs that this file supports; other models need Python.
-const SUPPORTED_VALUES = { norm: ["rmsnorm", "layernorm"], position: ["rope", "sinusoidal", "none"], ffn: ["swiglu", "relu"], norm_placement: ["pre"], rope_layout: ["adjacent"] };
-const UNSUPPORTED_FIELDS = ["num_kv_heads", "qk_norm", "rope_scaling", "qkv_bias", "head_dim", "rotary_dim", "score_divisor", "score_cap", "logit_cap", "unembedding_bias"];
-
-/** Throw a ModelError for an unsupported config. @param {ModelConfig} config */
-function checkConfig(config) {
-  const fields = /** @type {Record<string, any>} */ (config);
-  const unsupported = [...Object.keys(SUPPORTED_VALUES).filter((name) => fields[name] !== undefined && !SUPPORTED_VALUES[name].includes(fields[name])), ...UNSUPPORTED_FIELDS.filter((name) => fields[name])];
-  if (unsupported.length) throw new ModelError(`This page runs the bundled models alone: ${unsupported.map((name) => `${name} = ${fields[name]}`).join(", ")} needs Python.`);
-}
-
-/** Return the shape of each weight by name. @param {ModelConfig} config @returns {Record<string, number[]>} */
-function weightShapes({ vocab_size: V, d_model: D, d_ff: F, num_layers, norm, ffn, bias, tie_embeddings }) {
-  /** @type {Record<string, number[]>} */
-  const shapes = { "token_embedding.weight": [V, D] };
-  const addNorm = (name) => Object.assign(shapes, { [`${name}.weight`]: [D] }, norm === "layernorm" && { [`${name}.bias`]: [D] });
-  const addLinear = (name, dIn, dOut) => Object.assign(shapes, { [`${name}.weight`]: [dOut, dIn] }, bias && { [`${name}.bias`]: [dOut] });
-  for (let layer = 0; layer < num_layers; layer++) {
-    const block = `blocks.${layer}`;
-    addNorm(`${block}.attn_norm`);
-    for (const name of ["q", "k", "v", "o"]) addLinear(`${block}.attn.${name}_proj`, D, D);
-    addNorm(`${block}.ffn_norm`);
-    for (const name of ffn === "swiglu" ? ["gate", "up"] : ["up"]) addLinear(`${block}.ffn.${name}_proj`, D, F);
-    addLinear(`${block}.ffn.down_proj`, F, D);
-  }
-  addNorm("final_norm");
-  return tie_embeddings ? shapes : { ...shapes, "lm_head.weight": [V, D] };
 }
 
 // A captured run, with ablated heads and neurons.

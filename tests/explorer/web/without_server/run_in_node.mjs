@@ -33,8 +33,7 @@ const tasks = {
     return { ids: texts.map((text) => tokenizer.encode(text)), texts: ids.map((some) => tokenizer.decode(some)), vocabulary: Array.from({ length: tokenizer.tokens.length }, (_none, id) => tokenizer.tokenText(id)), end: tokenizer.endOfText };
   },
   parse: ({ file }) => attempt(() => Tokenizer.parse(readFileSync(file, "utf8")).tokens.length),
-  tensors: ({ file }) => attempt(() => Object.fromEntries(Object.entries(readSafetensors(bufferOf(file))).map(([name, { data, shape }]) => [name, { shape, ...store(data) }]))),
-  model: ({ config, folder }) => attempt(() => new TransformerLM(config, readSafetensors(bufferOf(join(folder, "model.safetensors")))).dHead),
+  tensors: ({ file }) => attempt(() => Object.fromEntries(Object.entries(readSafetensors(bufferOf(file))).map(([name, data]) => [name, store(data)]))),
   forward: ({ folder, ids }) => attempt(() => lmOf(folder).forward(ids).length),
   /** All activations of a run, its lens and its attribution at a position. */
   trace({ folder, ids, interventions = [], position, token }) {

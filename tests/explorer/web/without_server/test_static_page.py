@@ -8,6 +8,7 @@ import shutil
 import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from explorer.views import VIEW_BY_NAME
 from explorer.web.assets import font_paths, write_plotly
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.shared_constants import HEADING, MARK, element_id
-from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, page_files
+from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, is_run_in_browser, page_files, read_config
 from model import generate, load_checkpoint
 from tests.browser import chromium
 from tests.exhaustive import exhaustive, first_in_core
@@ -61,6 +62,12 @@ def test_static_files_are_up_to_date():
     paths = [path for path in TARGET.iterdir() if path.name not in {PLOTLY, *fonts}]
     assert {path.name: path.read_text(encoding="utf-8") for path in paths} == page_files(), advice
     assert all((TARGET / name).read_bytes() == path.read_bytes() for name, path in fonts.items()), advice
+
+
+@pytest.mark.parametrize("change", [{"ffn": "gelu"}, {"num_kv_heads": 2}, {"position": "learned"}, {"qk_norm": True}])
+def test_models_that_the_page_cannot_run_are_refused(change):
+    config = read_config("llama-fables-gpt")
+    assert is_run_in_browser(config) and not is_run_in_browser(replace(config, **change))
 
 
 def test_plotly_version_matches_served_page(tmp_path):
