@@ -126,6 +126,7 @@ def is_explained(person, word: dict) -> bool:
     target = None  # figures above may be drawn as they come in sight, and move it
     while target != (target := person.page.evaluate(POINT_AT, word["at"])):
         person.page.wait_for_timeout(150)
+    person.page.mouse.move(0, 0)  # the pointer may rest where the term is
     person.page.mouse.move(*target)
     try:
         person.page.wait_for_function(SHOWS_DEFINITION, arg=ENTRY_BY_NAME[word["name"]].meaning, timeout=3000)

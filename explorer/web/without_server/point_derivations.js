@@ -371,8 +371,8 @@ function changedHeads({ edits, config, position: queryPosition }) {
 
 /** Derive the part of the logit that attention does not take from a token, as a sum. @param {ViewContext} context @param {number} drawnValue @returns {Promise<Derivation>} */
 async function withoutSource(context, drawnValue) {
-  const { config: { num_layers: L, num_heads: H } } = context, keys = componentKeys(context), isChanged = changedHeads(context), indicesOfKind = (kinds) => range(keys.length).filter((i) => kinds.includes(keys[i][0]));
-  const parts = await Promise.all([...indicesOfKind(["token", "position"]), ...indicesOfKind(["shift"]), ...indicesOfKind(["feed_forward"]), ...indicesOfKind(["bias"])].map((item) => component(context, { x: 0, y: 0, item })));
+  const { config: { num_layers: L, num_heads: H } } = context, keys = componentKeys(context), isChanged = changedHeads(context), items = range(keys.length).filter((i) => keys[i][0] !== "heads");
+  const parts = await Promise.all(items.map((item) => component(context, { x: 0, y: 0, item })));
   for (let layer = 0; layer < L; layer++) for (let head = 0; head < H; head++) if (isChanged(layer, head)) parts.push(await headContribution(context, { x: head, y: layer }));
   const derivations = /** @type {Derivation[]} */ (parts), [first, ...others] = derivations.map(({ working }) => working.value), value = sum([first, ...others]);
   const numbers = `${[formatSixDigits(first), ...others.map(formatFactor)].join(" + ")} = ${formatSixDigits(value)}`;

@@ -42,12 +42,12 @@ def test_pages_of_killed_process_move_to_other_process(open_unreliable_page, dep
     process.kill()
     expect(find_banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
     assert find_serving_process(deployment, person) is not process
-    person.wait_until("page.state.view === 'residual' && page.state.generated.length >= given", len(generated))
+    person.wait_until("page.state.view === 'residual' && page.state.generated?.length >= given", len(generated))
     assert person.state["generated"][: len(generated)] == generated
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
     person.prompt.fill(prompt)  # else Generate would run the typed text first
     person.page.locator("#generate").click()
-    person.wait_until("page.state.generated.length > given", len(person.state["generated"]))
+    person.wait_until("page.state.generated?.length > given", len(person.state["generated"]))
     person.page.get_by_role("button", name="Stop").click()
     assert person.state["generated"][: len(generated)] == generated
     expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -106,6 +106,7 @@ export function choosers(element) {
     const names = findAll(box, "label").filter((label) => !isShown(label)).map((label) => label.firstChild.textContent).join(", ");
     moreButton.title = moreButton.ariaLabel = _("more lists: {names}", { names });
   }
+  fold.hidden = moreButton.hidden = true; // until there are lists
   box.after(moreButton);
   box.before(fold);
   onState(update);
