@@ -86,8 +86,8 @@ def position_bug(name: str, text: str, queries: Callable | None = None, keys: Ca
 
     def change(formulas, tap):
         def positions(length):
-            of_queries, of_keys = formulas.positions(length)
-            return queries(of_queries) if queries else of_queries, keys(of_keys) if keys else of_keys
+            q, k = formulas.positions(length)
+            return queries(q) if queries else q, keys(k) if keys else k
 
         return replace(formulas, positions=positions)
 
