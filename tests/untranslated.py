@@ -20,7 +20,7 @@ def find_unmarked(source: str) -> list[str]:
     """Return user-visible sentences that are not marked: texts of two words or more, a field in braces being one.
 
     Of HTML, the text between tags and the attributes that are read aloud. Docstrings, log entries, Python's own
-    exceptions and cited code do not count.
+    exceptions, those that the author of a lesson gets at the start, and cited code do not count.
     """
     tree = _parse(source)
     hidden = {id(node) for subtree in _iter_hidden(tree) for node in ast.walk(subtree)}
@@ -96,7 +96,7 @@ def _iter_hidden(tree: ast.AST) -> Iterator[ast.AST]:
             yield node
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             name = ast.unparse(node.exc.func)
-            if isinstance(getattr(builtins, name, None), type):
+            if name == "LessonError" or isinstance(getattr(builtins, name, None), type):
                 yield node.exc
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
             yield node.annotation
