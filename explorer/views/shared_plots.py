@@ -90,7 +90,9 @@ def probability_bars(run: str, probabilities: np.ndarray, tokens: list[str], **m
 
 def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
     """Return the settings of the axis of tokens beside horizontal bars, the first token at the top."""
-    return named_axis(tokens, _("token"), tickfont={"family": MONO, "size": 12}, autorange="reversed")
+    return named_axis(
+        tokens, _("token"), tickfont={"family": MONO, "size": 12}, ticklabelstandoff=6, autorange="reversed"
+    )
 
 
 MAX_BAR_LABELS = 24  # below or above their bars, on end

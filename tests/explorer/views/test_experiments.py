@@ -131,9 +131,12 @@ def test_change_maps_equal_computed_changes(style):
 @each_style
 def test_surprisal_bars_give_values_before_and_after(style):
     edited_trace = capture_edited_style(style)
-    (bars,) = surprisal_difference_bars(with_unchanged(edited_trace), 3).data
+    figure = surprisal_difference_bars(with_unchanged(edited_trace), 3)
+    (bars,) = figure.data
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
+    means = " → ".join(format_number(np.nanmean(bits)) for bits in (before, after))
+    assert figure.layout.yaxis.title.text.endswith(f"mean {means}")
     for i in range(1, 12):
         assert bars.text[i].endswith(
             f": {format_number(after[i])} bits (changed), {format_number(before[i])} bits (unchanged)"
